@@ -1,0 +1,34 @@
+# Everything runs in .venv, which the first command makes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+DATA ?= $(STRAYS_DATA)
+
+.PHONY: demo test check bench clean
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+# Rank the bundled example: 300 messages to a bicycle workshop, 20 of which do not belong.
+demo: $(INSTALLED)
+	$(BIN)/strays scan examples/workshop.csv --known examples/workshop_known.txt
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest
+
+check: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Rerun the benchmarks; DATA is the folder with the corpora.
+bench: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	$(BIN)/python -m benchmarks.fit_speed
+	$(BIN)/python -m benchmarks.quality --data "$(DATA)"
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,5 @@
+"""python -m strays"""
+
+from strays.cli import main
+
+main()

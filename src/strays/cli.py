@@ -1,0 +1,385 @@
+"""The commands. Each one reads options, calls one job, and shows what came of it; the jobs live elsewhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from strays import __version__
+from strays.errors import StraysError, StraysWarning, UsageError
+
+if TYPE_CHECKING:
+    from strays.encoders.transformer import TransformerEncoder
+    from strays.model import TextOutlierDetector
+    from strays.tables import Table
+
+app = typer.Typer(
+    name="strays",
+    help="Find the texts that do not belong. Scores point up: higher is odder.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+
+File = Annotated[str, typer.Argument(help="csv, tsv, jsonl, parquet or txt (one text a line), also .gz; - is stdin.")]
+Model = Annotated[str, typer.Option("--model", help="Folder of the model.", metavar="DIR")]
+TextColumn = Annotated[
+    str | None, typer.Option(help="Column with the texts; found by itself where only one can be it.")
+]
+LabelColumn = Annotated[str | None, typer.Option(help="Column with the labels: normal, anomaly, or empty.")]
+Known = Annotated[str | None, typer.Option(help="File of texts known to be anomalies.", metavar="FILE")]
+Format = Annotated[str | None, typer.Option(help="Format of FILE, where its name does not tell it.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse rows without a text instead of passing them through.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Out = Annotated[
+    str | None, typer.Option(help="File to write all rows and their scores to; - is stdout.", metavar="PATH")
+]
+OutFormat = Annotated[str | None, typer.Option(help="Format of the output, where its name does not tell it.")]
+SafeCells = Annotated[
+    bool, typer.Option("--safe-cells", help="In csv and tsv, disarm cells that a spreadsheet would run as formulas.")
+]
+EncoderName = Annotated[
+    str, typer.Option("--encoder", help="default, bert, a Hugging Face id, or a folder; see strays encoders.")
+]
+Revision = Annotated[str | None, typer.Option(help="Commit or tag of the encoder on the hub.")]
+Pooling = Annotated[str | None, typer.Option(help="mean or cls; what the encoder's files say where not given.")]
+Normalize = Annotated[
+    bool | None,
+    typer.Option(
+        "--normalize/--no-normalize", help="Scale embeddings to length 1, or not; as the encoder's files say."
+    ),
+]
+MaxLength = Annotated[int | None, typer.Option(help="Longest text in tokens; longer ones are cut.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")]
+DetectorName = Annotated[
+    str,
+    typer.Option("--detector", help="auto, ai-svdd, deep-svdd, centroid, oc-svm, isolation-forest or lof."),
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+MaxFalseAlarms = Annotated[
+    float | None, typer.Option(help="Flag so that at most this share of normal texts is flagged.", metavar="SHARE")
+]
+FlagRate = Annotated[
+    float | None, typer.Option(help="Flag this share of texts like those the model was fitted on.", metavar="SHARE")
+]
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    show: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    if show:
+        typer.echo(f"strays {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def scan(
+    file: File,
+    known: Known = None,
+    top: Annotated[int, typer.Option(help="How many of the oddest rows to show.", min=0)] = 20,
+    out: Out = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    max_false_alarms: MaxFalseAlarms = None,
+    flag_rate: FlagRate = None,
+    encoder: EncoderName = "default",
+    detector: DetectorName = "auto",
+    seed: Seed = 0,
+    revision: Revision = None,
+    pooling: Pooling = None,
+    normalize: Normalize = None,
+    max_length: MaxLength = None,
+    device: Device = "auto",
+    format: Format = None,
+    out_format: OutFormat = None,
+    safe_cells: SafeCells = False,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Fit on a file of texts and show its oddest rows."""
+    from strays import terminal
+    from strays.scanning import scan_table
+    from strays.scoring import check_output, write_scored
+    from strays.tables import open_table
+
+    table = open_table(file, format, text_column=text_column)
+    if out:
+        out_format = _output_format(table, out, out_format)
+        check_output(table, out, out_format)
+    found = scan_table(
+        table,
+        _encoder(encoder, revision, pooling, normalize, max_length, device),
+        detector,
+        text_column=text_column,
+        label_column=label_column,
+        known=_known_texts(known, text_column),
+        max_false_alarms=max_false_alarms,
+        flag_rate=flag_rate,
+        seed=seed,
+        strict=strict,
+        progress=terminal.progress_bar,
+    )
+    if out:
+        write_scored(table, out, found.scores, out_format=out_format, safe_cells=safe_cells)
+    if out == "-":
+        return
+    if as_json:
+        _print_json(found.to_dict(top))
+        return
+    report = found.to_dict(top)
+    terminal.show_ranking(
+        report["oddest"], f"The {len(report['oddest'])} oddest of {report['n_rows']:,} rows in {table.name}"
+    )
+    terminal.say(f"{report['n_flagged']:,} flagged: {report['flagged_are']}. Detector: {report['detector']}.")
+    _say_without_text(report["n_without_text"])
+    if out:
+        terminal.say(f"All rows with their scores are in {out}.")
+
+
+@app.command()
+def fit(
+    file: File,
+    model: Model,
+    known: Known = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    encoder: EncoderName = "default",
+    detector: DetectorName = "auto",
+    seed: Seed = 0,
+    max_false_alarms: MaxFalseAlarms = None,
+    flag_rate: FlagRate = None,
+    revision: Revision = None,
+    pooling: Pooling = None,
+    normalize: Normalize = None,
+    max_length: MaxLength = None,
+    device: Device = "auto",
+    format: Format = None,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Fit a model on a file of texts and save it."""
+    from strays import terminal
+    from strays.persistence import check_target
+    from strays.scanning import fit_table
+    from strays.tables import open_table
+
+    check_target(model)
+    table = open_table(file, format, text_column=text_column)
+    fitted, corpus = fit_table(
+        table,
+        _encoder(encoder, revision, pooling, normalize, max_length, device),
+        detector,
+        text_column=text_column,
+        label_column=label_column,
+        known=_known_texts(known, text_column),
+        max_false_alarms=max_false_alarms,
+        flag_rate=flag_rate,
+        seed=seed,
+        strict=strict,
+        progress=terminal.progress_bar,
+    )
+    fitted.save(model)
+    if as_json:
+        _print_json({"model": model, "n_without_text": corpus.n_without_text, **fitted.info()})
+        return
+    terminal.show_facts(_facts(fitted), f"Fitted and saved to {model}")
+    _say_without_text(corpus.n_without_text)
+
+
+@app.command()
+def score(
+    file: File,
+    model: Model,
+    out: Annotated[str, typer.Option(help="File to write; - is stdout.", metavar="PATH")],
+    max_false_alarms: MaxFalseAlarms = None,
+    flag_rate: FlagRate = None,
+    top: Annotated[int | None, typer.Option(help="Flag this many rows, the highest-scoring ones.", metavar="K")] = None,
+    text_column: TextColumn = None,
+    device: Device = "auto",
+    format: Format = None,
+    out_format: OutFormat = None,
+    safe_cells: SafeCells = False,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Score a file with a fitted model: every row with anomaly_score, p_value and flagged added."""
+    from strays import terminal
+    from strays.model import TextOutlierDetector
+    from strays.scoring import score_table
+    from strays.tables import open_table
+
+    fitted = TextOutlierDetector.load(model, device=device)
+    if not max_false_alarms is flag_rate is top is None:
+        fitted.set_threshold(max_false_alarms=max_false_alarms, flag_rate=flag_rate, top=top)
+    table = open_table(file, format, text_column=text_column)
+    with terminal.progress_bar("scoring") as progress:
+        summary = score_table(
+            fitted,
+            table,
+            table.text_column(text_column),
+            out,
+            out_format=_output_format(table, out, out_format),
+            strict=strict,
+            safe_cells=safe_cells,
+            progress=lambda done: progress(done, None),
+        )
+    if as_json and out != "-":
+        _print_json({"out": out, **asdict(summary)})
+        return
+    where = "stdout" if out == "-" else out
+    terminal.say(f"{summary.n_rows:,} rows to {where}; {summary.n_flagged:,} flagged: {fitted.threshold_}.")
+    _say_without_text(summary.n_without_text)
+
+
+@app.command()
+def evaluate(
+    file: File,
+    model: Model,
+    label_column: Annotated[str, typer.Option(help="Column with the true labels: normal, anomaly, or empty.")],
+    text_column: TextColumn = None,
+    device: Device = "auto",
+    format: Format = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a fitted model on a file with labels: MAP, Recall@5, AUC, and false alarms."""
+    from strays import terminal
+    from strays.evaluation.tables import evaluate_table
+    from strays.model import TextOutlierDetector
+    from strays.tables import open_table
+
+    table = open_table(file, format, text_column=text_column)
+    with terminal.progress_bar("scoring") as progress:
+        fitted = TextOutlierDetector.load(model, device=device, progress=progress)
+        result = evaluate_table(fitted, table, label_column, text_column=text_column)
+    if as_json:
+        _print_json(asdict(result))
+        return
+    terminal.show_facts(result.to_words(), f"{model} on {table.name}")
+
+
+@app.command()
+def encoders(as_json: Json = False) -> None:
+    """List the encoders that have names, and say how to use others."""
+    from strays import terminal
+    from strays.encoders.sources import NAMED, bundled_folder
+
+    there = bundled_folder() is not None
+    rows = {
+        name: {
+            "about": known.about,
+            "hub_id": known.repo,
+            "revision": known.revision,
+            "offline": name == "default" and there,
+        }
+        for name, known in NAMED.items()
+    }
+    if as_json:
+        _print_json(rows)
+        return
+    facts = {
+        name: f"{row['about']} ({'installed' if row['offline'] else 'fetched from the hub on first use'})"
+        for name, row in rows.items()
+    }
+    terminal.show_facts(
+        facts | {"org/name": "any Hugging Face model, at --revision", "folder": "any model saved on disk"},
+        "Encoders for --encoder",
+    )
+
+
+@app.command()
+def info(model: Annotated[str, typer.Argument(help="Folder of the model.")], as_json: Json = False) -> None:
+    """Say what a saved model is: encoder, detector, what it was fitted on, what it flags."""
+    from strays import terminal
+    from strays.model import TextOutlierDetector
+
+    fitted = TextOutlierDetector.load(model)
+    if as_json:
+        _print_json({"model": model, **fitted.info()})
+        return
+    terminal.show_facts(_facts(fitted), model)
+
+
+def _encoder(
+    name: str, revision: str | None, pooling: str | None, normalize: bool | None, max_length: int | None, device: str
+) -> TransformerEncoder:
+    from strays.encoders import load_encoder
+
+    return load_encoder(
+        name, revision=revision, pooling=pooling, normalize=normalize, max_length=max_length, device=device
+    )
+
+
+def _known_texts(known: str | None, text_column: str | None) -> list[str]:
+    from strays.corpus import read_texts
+    from strays.tables import open_table
+
+    if known is None:
+        return []
+    table = open_table(known, text_column=text_column)
+    asked = text_column if text_column in table.columns else None
+    return read_texts(table, table.text_column(asked))
+
+
+def _output_format(table: Table, out: str, asked: str | None) -> str | None:
+    """For stdout the input's own format, where that holds columns; for files what their name tells."""
+    if asked or out != "-":
+        return asked
+    return table.format if table.format in ("csv", "tsv", "jsonl") else "jsonl"
+
+
+def _facts(fitted: TextOutlierDetector) -> dict[str, str]:
+    facts = fitted.info()
+    fitted_on = facts["fitted_on"]
+    return {
+        "encoder": f"{facts['encoder']['name']}",
+        "detector": facts["detector"]["name"],
+        "fitted on": f"{fitted_on['n_texts']:,} texts: {fitted_on['n_normal']:,} normal, {fitted_on['n_anomaly']:,} "
+        f"anomalies, {fitted_on['n_unlabelled']:,} unlabelled",
+        "held out": f"{fitted_on['n_held_out']:,} normal or unlabelled texts, for p-values down to "
+        f"{facts['lowest_p_value']:.2g}",
+        "flags": facts["flags"],
+    }
+
+
+def _say_without_text(n: int) -> None:
+    from strays import terminal
+
+    if n:
+        terminal.say(f"{n:,} rows without a text passed through unscored.", "yellow")
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def main(argv: list[str] | None = None) -> NoReturn:
+    """Run a command and exit: 0, 1 (could not do it) or 2 (called wrongly)."""
+    from strays import terminal
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        terminal.say(f"warning: {message}", "yellow")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", StraysWarning)
+        warnings.showwarning = show
+        try:
+            app(args=argv, prog_name="strays")
+        except StraysError as error:
+            terminal.say(f"error: {error}", "red")
+            sys.exit(2 if isinstance(error, UsageError) else 1)
+        except BrokenPipeError:
+            sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
+            sys.exit(1)
+        except KeyboardInterrupt:
+            terminal.say("stopped")
+            sys.exit(130)
+    sys.exit(0)

@@ -1,0 +1,59 @@
+"""Embeddings (and labels) in, anomaly scores out. One method, one file; `base.Detector` is what they all promise."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from strays.errors import UsageError
+
+if TYPE_CHECKING:
+    from strays.detectors.ai_svdd import AISVDD
+    from strays.detectors.base import Detector
+    from strays.detectors.centroid import CentroidDistance
+    from strays.detectors.deep_svdd import DeepSVDD
+    from strays.detectors.isolation_forest import IsolationForest
+    from strays.detectors.local_outlier_factor import LocalOutlierFactor
+    from strays.detectors.one_class_svm import OneClassSVM
+
+__all__ = [
+    "AISVDD",
+    "DETECTORS",
+    "CentroidDistance",
+    "DeepSVDD",
+    "Detector",
+    "IsolationForest",
+    "LocalOutlierFactor",
+    "OneClassSVM",
+    "detector_class",
+]
+
+# Name on the command line and in saved models -> where the class is. Imported on use: torch is slow to load.
+DETECTORS = {
+    "ai-svdd": "strays.detectors.ai_svdd:AISVDD",
+    "deep-svdd": "strays.detectors.deep_svdd:DeepSVDD",
+    "centroid": "strays.detectors.centroid:CentroidDistance",
+    "oc-svm": "strays.detectors.one_class_svm:OneClassSVM",
+    "isolation-forest": "strays.detectors.isolation_forest:IsolationForest",
+    "lof": "strays.detectors.local_outlier_factor:LocalOutlierFactor",
+}
+_CLASSES = {path.partition(":")[2]: path for path in [*DETECTORS.values(), "strays.detectors.base:Detector"]}
+
+
+def detector_class(name: str) -> type[Detector]:
+    """The detector registered under a name ('ai-svdd') or called by its class ('AISVDD')."""
+    path = DETECTORS.get(name) or (_CLASSES.get(name) if name != "Detector" else None)
+    if path is None:
+        raise UsageError(f"no detector is called {name!r}; expected 'auto' or one of {', '.join(DETECTORS)}")
+    return _load(path)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _CLASSES:
+        return _load(_CLASSES[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _load(path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    return getattr(import_module(module), attribute)

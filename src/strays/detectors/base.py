@@ -1,0 +1,156 @@
+"""What every detector promises: a scikit-learn outlier estimator whose anomaly score points up.
+
+    anomaly_score       higher is odder                        each detector writes this one
+    score_samples       = -anomaly_score                       scikit-learn's direction: higher is more normal
+    decision_function   = score_samples - offset_              negative is flagged
+    predict             = +1 where decision_function >= 0, else -1
+
+A detector sees embeddings and labels, never a text. Labels are +1 (normal), -1 (anomaly) and 0 (unlabelled, presumed
+normal). A detector writes `_fit(X, y)` and `_anomaly_score(X)` and names the arrays that make up its fitted state in
+`_state`, from which it can be saved and restored without pickle.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from strays.errors import DataError, ModelError, StraysWarning
+
+FLAG_RATE = Interval(Real, 0, 0.5, closed="neither")
+COUNT = Interval(Integral, 1, None, closed="left")
+POSITIVE = Interval(Real, 0, None, closed="neither")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+
+
+class Detector(OutlierMixin, BaseEstimator):
+    """Base of all detectors. They all take `flag_rate`: the share of presumed normal training rows `predict` flags."""
+
+    # Limits of the parameters, in scikit-learn's form; checked in fit, since constructors only store.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"flag_rate": [FLAG_RATE]}
+    # Fitted attributes, arrays or lists of arrays, from which anomaly_score follows.
+    _state: ClassVar[tuple[str, ...]] = ()
+
+    flag_rate: float
+    offset_: float
+    n_features_in_: int
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn what is normal from rows X (n, d) and labels y: +1 normal, -1 anomaly, 0 or no y at all: unlabelled."""
+        self._validate_params()
+        X = self._checked_rows(X, ensure_min_samples=2)
+        y = check_labels(y, len(X))
+        normals = X[y >= 0]
+        if (normals == normals[0]).all():
+            raise DataError(
+                f"the {len(normals)} rows that are not labelled -1 are all equal; expected different rows to learn from"
+            )
+        scores = self._fit(X, y)
+        normal_scores = self._anomaly_score(normals) if scores is None else scores[y >= 0]
+        # Midway between the last row to flag and the first not to, so that neither depends on rounding.
+        self.offset_ = -float(np.quantile(normal_scores, 1 - self.flag_rate, method="midpoint"))
+        return self
+
+    def anomaly_score(self, X: Any) -> np.ndarray:
+        """One float for each row; higher is odder."""
+        check_is_fitted(self)
+        X = self._checked_rows(X, reset=False)
+        return np.asarray(self._anomaly_score(X), dtype=np.float64)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The negated anomaly score; lower is odder, as in scikit-learn."""
+        return -self.anomaly_score(X)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """score_samples - offset_; negative means flagged."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """+1 for normal rows, -1 for flagged ones."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        """The fitted state as named arrays; a list of arrays becomes name.0, name.1, ..."""
+        check_is_fitted(self)
+        state: dict[str, np.ndarray] = {}
+        for name in (*self._state, "offset_", "n_features_in_"):
+            value = getattr(self, name)
+            if isinstance(value, list):
+                state |= {f"{name}.{i}": np.asarray(part) for i, part in enumerate(value)}
+            else:
+                state[name] = np.asarray(value)
+        return state
+
+    def set_state(self, state: Mapping[str, np.ndarray]) -> Self:
+        """Become fitted from what get_state gave."""
+        for name in (*self._state, "offset_", "n_features_in_"):
+            parts = [state[f"{name}.{i}"] for i in range(len(state)) if f"{name}.{i}" in state]
+            if not parts and name not in state:
+                raise ModelError(
+                    f"the saved {type(self).__name__} has no array {name!r}: the model is incomplete; fit it again"
+                )
+            if parts:
+                setattr(self, name, parts)
+            else:
+                setattr(self, name, state[name] if state[name].ndim else state[name].item())
+        return self
+
+    def _checked_rows(self, X: Any, **options: Any) -> np.ndarray:
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
+        bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
+        if len(bad):
+            raise DataError(f"X[{bad[0]}] contains NaN or infinity ({len(bad)} such rows); expected finite numbers")
+        return X
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+        """Fit; may return the anomaly scores of X where it has them at hand."""
+        raise NotImplementedError
+
+    def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+def check_labels(y: Any, n: int) -> np.ndarray:
+    """Labels as an int8 array of +1, -1 and 0; no labels at all are n zeros.
+
+    scikit-learn's contract lets any numbers arrive as y. Those other than the three are taken by their sign, with a
+    warning, since refusing them would break every tool that passes class numbers along.
+    """
+    if y is None:
+        return np.zeros(n, dtype=np.int8)
+    y = column_or_1d(y)
+    if y.dtype.kind not in "biuf":
+        raise DataError(
+            f"Unknown label type: y holds {y.dtype} values; expected +1 (normal), -1 (anomaly) and 0 (unlabelled)"
+        )
+    if len(y) != n:
+        raise DataError(f"y has {len(y)} labels for {n} rows; expected one for each row")
+    if not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise DataError(f"y[{row}] is {y[row]}; expected +1 (normal), -1 (anomaly) or 0 (unlabelled)")
+    labels = np.sign(y).astype(np.int8)
+    if (labels != y).any():
+        found = ", ".join(f"{v:g}" for v in np.unique(y[labels != y])[:5])
+        warnings.warn(
+            f"y holds {found}, which are not labels; expected +1 (normal), -1 (anomaly) and 0 (unlabelled). "
+            "Their signs are used.",
+            StraysWarning,
+            stacklevel=4,
+        )
+    if (labels < 0).all():
+        raise DataError("every label in y is -1 (anomaly); at least some rows must be normal (+1) or unlabelled (0)")
+    return labels
+
+
+def generator(random_state: int | np.random.RandomState | None) -> np.random.Generator:
+    """A generator of its own for one fit; the global random state is never touched."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31))
+    return np.random.default_rng(random_state)

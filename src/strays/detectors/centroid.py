@@ -1,0 +1,40 @@
+"""Distance to the mean: the baseline the paper calls BERT-rank.
+
+    T(x) = |x - c|,  c = the mean of the training embeddings
+
+Larson et al., "Outlier Detection for Improved Data Quality and Diversity in Dialog Systems", NAACL 2019.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from strays.detectors.base import Detector
+
+
+class CentroidDistance(Detector):
+    """Score a row by its Euclidean distance to the mean of the training rows; known anomalies stay out of the mean.
+
+    Parameters
+    ----------
+    flag_rate
+        Share of presumed normal training rows that `predict` flags.
+
+    Attributes
+    ----------
+    center_
+        Mean of the rows not labelled -1, shape (d,).
+    """
+
+    _state: ClassVar = ("center_",)
+
+    def __init__(self, flag_rate: float = 0.05) -> None:
+        self.flag_rate = flag_rate
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        self.center_ = X[y >= 0].mean(axis=0, dtype=np.float64)
+
+    def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
+        return np.sqrt(((X - self.center_) ** 2).sum(axis=1))

@@ -1,0 +1,179 @@
+"""Deep SVDD (the paper's deep OC-SVDD): a network that draws all rows towards a fixed centre.
+
+    min over W of  1/n sum_i |phi(x_i; W) - c|^2 + lambda/2 sum_l |W^l|_F^2                            (Eq. 1)
+    T(x) = |phi(x; W) - c|
+
+The centre comes from a pretraining stage: an auto-encoder learns to reproduce the rows (mean squared error), its
+encoder becomes the starting point of phi, and c is the mean of what it makes of the training rows.
+
+Ruff et al., "Deep One-Class Classification", 2018, in the pipeline of the AI-SVDD paper.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+
+from strays.detectors import network
+from strays.detectors.base import COUNT, NOT_NEGATIVE, POSITIVE, Detector, generator
+from strays.errors import UsageError
+
+# Appendix, "Parameter tuning": hidden size, latent size and batch size chosen for each experiment; lambda is 1e-4.
+PAPER_SIZES = {
+    "5.1": (256, 128, 64),
+    "5.2-ag": (512, 64, 256),
+    "5.2-yelp": (512, 64, 32),
+    "5.2-rct": (512, 64, 32),
+    "5.3": (512, 128, 64),
+}
+
+
+def oc_loss(z: Any, center: Any, weights: list[Any], weight_decay: float) -> Any:
+    """OC-Loss of latents z (n, latent_size): mean squared distance to the centre, plus the weights' penalty."""
+    return network.squared_distance(z, center).mean() + weight_decay / 2 * sum((w**2).sum() for w in weights)
+
+
+class DeepSVDD(Detector):
+    """Deep one-class support vector data description; see the module for the formula.
+
+    A one-class method: known anomalies (-1) are left out of the fit and teach it nothing.
+
+    Parameters
+    ----------
+    hidden_size, latent_size
+        Units of the hidden layer and of the output.
+    activation
+        'relu', 'leaky_relu' or 'linear', after the hidden layer.
+    weight_decay
+        lambda.
+    learning_rate, epochs, batch_size
+        Of the Adam optimiser.
+    pretrain_epochs
+        Epochs of the auto-encoder.
+    flag_rate
+        Share of presumed normal training rows that `predict` flags.
+    random_state
+        Seed of the initial weights and the batches.
+
+    Attributes
+    ----------
+    weights_
+        The layers W^1, W^2 of shape (outputs, inputs).
+    center_
+        c, shape (latent_size,).
+    scale_
+        Root mean square distance of the training rows to c; scores are in this unit.
+    loss_, reconstruction_
+        Mean OC-Loss of each epoch, and mean squared error of each epoch of pretraining.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Detector._parameter_constraints,
+        "hidden_size": [COUNT],
+        "latent_size": [COUNT],
+        "activation": [StrOptions(set(network.ACTIVATIONS))],
+        "weight_decay": [NOT_NEGATIVE],
+        "learning_rate": [POSITIVE],
+        "epochs": [COUNT],
+        "batch_size": [COUNT],
+        "pretrain_epochs": [COUNT],
+        "random_state": ["random_state"],
+    }
+    _state: ClassVar = ("weights_", "center_", "scale_")
+
+    def __init__(
+        self,
+        hidden_size: int = 512,
+        latent_size: int = 64,
+        activation: str = "leaky_relu",
+        weight_decay: float = 1e-4,
+        learning_rate: float = 1e-3,
+        epochs: int = 3,
+        batch_size: int = 128,
+        pretrain_epochs: int = 10,
+        flag_rate: float = 0.05,
+        random_state: int | None = None,
+    ) -> None:
+        self.hidden_size = hidden_size
+        self.latent_size = latent_size
+        self.activation = activation
+        self.weight_decay = weight_decay
+        self.learning_rate = learning_rate
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.pretrain_epochs = pretrain_epochs
+        self.flag_rate = flag_rate
+        self.random_state = random_state
+
+    @classmethod
+    def from_paper(cls, study: str = "5.1", random_state: int | None = None) -> Self:
+        """The paper's settings for one of its experiments: '5.1', '5.2-ag', '5.2-yelp', '5.2-rct' or '5.3'."""
+        if study not in PAPER_SIZES:
+            raise UsageError(f"no paper settings for {study!r}; expected one of {', '.join(PAPER_SIZES)}")
+        hidden_size, latent_size, batch_size = PAPER_SIZES[study]
+        return cls(
+            hidden_size=hidden_size,
+            latent_size=latent_size,
+            activation="relu",
+            weight_decay=1e-4,
+            learning_rate=1e-3,
+            epochs=3,
+            batch_size=batch_size,
+            pretrain_epochs=3,
+            random_state=random_state,
+        )
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        import torch
+
+        rng = generator(self.random_state)
+        X = X[y >= 0]
+        rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
+        layer_sizes = [X.shape[1], self.hidden_size, self.latent_size]
+        W = network.tensors(network.initial_weights(layer_sizes, rng))
+        decoder = network.tensors(network.initial_weights(layer_sizes[::-1], rng))
+
+        def reconstruction_error(x: torch.Tensor) -> torch.Tensor:
+            return ((network.phi(network.phi(x, W, self.activation), decoder, self.activation) - x) ** 2).mean()
+
+        self.reconstruction_ = self._minimise(reconstruction_error, W + decoder, rows, self.pretrain_epochs, rng)
+        with torch.no_grad():
+            c = network.phi(rows, W, self.activation).mean(0)
+        before = network.spread(X, network.arrays(W), self.activation)
+
+        def distance_and_decay(x: torch.Tensor) -> torch.Tensor:
+            return oc_loss(network.phi(x, W, self.activation), c, W, self.weight_decay)
+
+        self.loss_ = self._minimise(distance_and_decay, W, rows, self.epochs, rng)
+        self.weights_ = network.arrays(W)
+        self.center_ = c.numpy().astype(np.float64)
+        distance = self._distance(X)
+        network.refuse_collapse(distance, before, "DeepSVDD")
+        self.scale_ = float(np.sqrt(np.mean(distance**2)))
+
+    def _minimise(
+        self, loss_of: Any, weights: list[Any], rows: Any, epochs: int, rng: np.random.Generator
+    ) -> list[float]:
+        """Train weights by Adam on loss_of(batch); returns the mean loss of each epoch."""
+        import torch
+
+        step = torch.optim.Adam(weights, lr=self.learning_rate, fused=True)
+        history = []
+        for _ in range(epochs):
+            losses = []
+            for batch in network.shuffled_batches(len(rows), self.batch_size, rng):
+                loss = loss_of(rows[torch.from_numpy(batch)])
+                step.zero_grad()
+                loss.backward()
+                step.step()
+                losses.append(loss.detach())
+            history.append(float(torch.stack(losses).mean()))
+        return history
+
+    def _distance(self, X: np.ndarray) -> np.ndarray:
+        return np.sqrt(network.squared_distance(network.latents(X, self.weights_, self.activation), self.center_))
+
+    def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
+        return self._distance(X) / self.scale_

@@ -1,0 +1,130 @@
+"""Isolation forest: odd rows are cut off from the rest by few random splits.
+
+    T(x) = 2 ** (-E[h(x)] / c(m)),  h(x) = depth of x's leaf + c(rows in that leaf)
+    c(m) = 2 H(m-1) - 2 (m-1)/m, the mean depth of an unsuccessful search among m rows
+
+Liu, Ting and Zhou, "Isolation Forest", 2008; trees grown by scikit-learn's `ensemble.IsolationForest`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import ensemble
+from sklearn.utils._param_validation import Interval, Real
+
+from strays.detectors.base import COUNT, Detector
+
+
+class IsolationForest(Detector):
+    """Score a row by how quickly random trees isolate it, in (0, 1); known anomalies are left out of the fit.
+
+    Parameters
+    ----------
+    n_estimators
+        Number of trees.
+    max_samples
+        Rows drawn for each tree, at most those there are.
+    max_features
+        Share of the features each tree may split on.
+    flag_rate
+        Share of presumed normal training rows that `predict` flags.
+    random_state
+        Seed.
+
+    Attributes
+    ----------
+    left_, right_, feature_, threshold_
+        Every node of every tree, one array position each; a leaf is its own child.
+    path_
+        Depth plus c(rows in the node), for each node.
+    roots_
+        Position of each tree's root.
+    norm_
+        c(max_samples).
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Detector._parameter_constraints,
+        "n_estimators": [COUNT],
+        "max_samples": [COUNT],
+        "max_features": [Interval(Real, 0, 1, closed="right")],
+        "random_state": ["random_state"],
+    }
+    _state: ClassVar = ("left_", "right_", "feature_", "threshold_", "path_", "roots_", "norm_")
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        max_samples: int = 256,
+        max_features: float = 1.0,
+        flag_rate: float = 0.05,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.max_features = max_features
+        self.flag_rate = flag_rate
+        self.random_state = random_state
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        X = X[y >= 0]
+        m = min(self.max_samples, len(X))
+        forest = ensemble.IsolationForest(
+            n_estimators=self.n_estimators,
+            max_samples=m,
+            max_features=self.max_features,
+            random_state=self.random_state,
+        ).fit(X)
+        nodes: list[tuple[np.ndarray, ...]] = []
+        roots, start = [], 0
+        for tree, features in zip(forest.estimators_, forest.estimators_features_, strict=True):
+            t = tree.tree_
+            leaf = t.children_left < 0
+            own = np.arange(t.node_count)
+            left = np.where(leaf, own, t.children_left)
+            right = np.where(leaf, own, t.children_right)
+            path = _depths(left, right) + _mean_search_depth(t.n_node_samples)
+            nodes.append(
+                (start + left, start + right, features[np.where(leaf, 0, t.feature)], t.threshold.copy(), path)
+            )
+            roots.append(start)
+            start += t.node_count
+        self.left_, self.right_, self.feature_, self.threshold_, self.path_ = (
+            np.concatenate(parts) for parts in zip(*nodes, strict=True)
+        )
+        self.roots_ = np.array(roots)
+        self.norm_ = float(_mean_search_depth(np.array([m]))[0])
+
+    def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
+        X = X.astype(np.float32)  # scikit-learn's trees are grown, and so must be read, in float32
+        rows = np.arange(len(X))
+        depth = np.zeros(len(X))
+        for root in self.roots_:
+            node = np.full(len(X), root)
+            while True:
+                goes_left = X[rows, self.feature_[node]] <= self.threshold_[node]
+                child = np.where(goes_left, self.left_[node], self.right_[node])
+                if np.array_equal(child, node):
+                    break
+                node = child
+            depth += self.path_[node]
+        return 2 ** (-depth / (len(self.roots_) * max(self.norm_, 1e-12)))
+
+
+def _depths(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Depth of each node of one tree, whose nodes stand after their parents."""
+    depth = np.zeros(len(left))
+    for node, (a, b) in enumerate(zip(left, right, strict=True)):
+        if a != node:
+            depth[a] = depth[b] = depth[node] + 1
+    return depth
+
+
+def _mean_search_depth(m: np.ndarray) -> np.ndarray:
+    """c(m), with H(i) = ln(i) + Euler's constant as in the paper; c(2) = 1, c(1) = 0."""
+    m = m.astype(np.float64)
+    several = np.maximum(m, 3)
+    c = 2 * (np.log(several - 1) + np.euler_gamma) - 2 * (several - 1) / several
+    return np.select([m <= 1, m == 2], [0.0, 1.0], c)

@@ -1,0 +1,66 @@
+"""Local outlier factor: how much thinner the crowd is around a row than around its neighbours.
+
+    reach_k(x, o) = max(k-distance(o), |x - o|)
+    lrd(x) = 1 / mean over the k neighbours o of reach_k(x, o)
+    T(x) = mean over the k neighbours o of lrd(o) / lrd(x)
+
+Breunig et al., "LOF: Identifying Density-Based Local Outliers", 2000; neighbours found by scikit-learn.
+As in its `neighbors.LocalOutlierFactor(novelty=True)`, every row scored counts as new.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import neighbors
+
+from strays.detectors.base import COUNT, Detector
+
+
+class LocalOutlierFactor(Detector):
+    """Score a row by its local outlier factor among the normal rows; about 1 is normal, higher is odder.
+
+    Known anomalies are left out: duplicates of them would make their like look normal.
+
+    Parameters
+    ----------
+    n_neighbors
+        k; at most one less than the rows there are.
+    flag_rate
+        Share of presumed normal training rows that `predict` flags.
+
+    Attributes
+    ----------
+    rows_, k_distance_, lrd_
+        The normal training rows, each one's distance to its k-th neighbour, and its local reachability density.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Detector._parameter_constraints,
+        "n_neighbors": [COUNT],
+    }
+    _state: ClassVar = ("rows_", "k_distance_", "lrd_")
+
+    def __init__(self, n_neighbors: int = 20, flag_rate: float = 0.05) -> None:
+        self.n_neighbors = n_neighbors
+        self.flag_rate = flag_rate
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        X = X[y >= 0]
+        k = max(1, min(self.n_neighbors, len(X) - 1))
+        index = neighbors.NearestNeighbors(n_neighbors=k, algorithm="brute").fit(X)
+        distance, neighbor = index.kneighbors()  # of the training rows themselves, each without itself
+        self.rows_ = X
+        self.k_distance_ = distance[:, -1].astype(np.float64)
+        self.lrd_ = self._density(distance, neighbor)
+
+    def _density(self, distance: np.ndarray, neighbor: np.ndarray) -> np.ndarray:
+        reach = np.maximum(distance, self.k_distance_[neighbor])
+        return 1 / (reach.mean(axis=1) + 1e-10)  # duplicates have distance 0
+
+    def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
+        k = max(1, min(self.n_neighbors, len(self.rows_) - 1))
+        index = neighbors.NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self.rows_)
+        distance, neighbor = index.kneighbors(X.astype(self.rows_.dtype))
+        return self.lrd_[neighbor].mean(axis=1) / self._density(distance, neighbor)

@@ -1,0 +1,119 @@
+"""The bias-free network phi(x; W) that AI-SVDD and Deep SVDD train, and the distances they score with.
+
+    phi(x; W) = W^L a(W^(L-1) ... a(W^1 x))
+
+Weights are plain arrays of shape (outputs, inputs). Everything below that computes a score is written with operators
+that NumPy arrays and torch tensors share, so that training (torch, float32) and scoring (NumPy, float64, where a row's
+score does not depend on its batch) run the same lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from strays.errors import CollapseError
+
+if TYPE_CHECKING:
+    import torch
+
+# What is left of a negative input. A little keeps a unit that no row switches on alive: its gradient is never zero.
+ACTIVATIONS = {"relu": 0.0, "leaky_relu": 0.1, "linear": 1.0}
+# Rows pushed through the network at once when scoring: bounds memory, changes no score.
+ROWS_AT_ONCE = 512
+
+
+def phi(x: Any, weights: Sequence[Any], activation: str) -> Any:
+    """Map rows x of shape (n, d) to latents of shape (n, latent_size)."""
+    for w in weights[:-1]:
+        x = rectify(x @ w.T, activation)
+    return x @ weights[-1].T
+
+
+def rectify(h: Any, activation: str) -> Any:
+    """max(h, slope * h), with the slope of the activation."""
+    slope = ACTIVATIONS[activation]
+    if isinstance(h, np.ndarray):
+        return np.maximum(h, slope * h)
+    import torch
+
+    return torch.nn.functional.leaky_relu(h, slope)
+
+
+def squared_distance(z: Any, center: Any) -> Any:
+    """|z_i - c|^2 for each row of z."""
+    return ((z - center) ** 2).sum(1)
+
+
+def weighted_center(z: Any, y: Any) -> Any:
+    """c* = sum_i y_i z_i / sum_i y_i, the minimiser of sum_i y_i |z_i - c|^2 while sum y > 0."""
+    return (y @ z) / y.sum()
+
+
+def latents(X: np.ndarray, weights: Sequence[np.ndarray], activation: str) -> np.ndarray:
+    """Phi over many rows, a block at a time."""
+    blocks = [phi(X[i : i + ROWS_AT_ONCE], weights, activation) for i in range(0, len(X), ROWS_AT_ONCE)]
+    return np.concatenate(blocks)
+
+
+def initial_weights(sizes: Sequence[int], rng: np.random.Generator) -> list[np.ndarray]:
+    """Random orthogonal weights, one float32 array for each layer from sizes[0] to sizes[-1].
+
+    They keep distances as well as a random map can, so that a network hardly trained still scores sensibly.
+    """
+    weights = []
+    for inputs, outputs in pairwise(sizes):
+        wide = max(inputs, outputs), min(inputs, outputs)
+        q, _ = np.linalg.qr(rng.standard_normal(size=wide, dtype=np.float32))
+        weights.append(np.ascontiguousarray(q if outputs >= inputs else q.T))
+    return weights
+
+
+def spread(X: np.ndarray, weights: Sequence[np.ndarray], activation: str) -> float:
+    """Root mean square distance of (the first thousand) rows' latents to their mean."""
+    z = phi(X[:1000].astype(np.float64), weights, activation)
+    return float(np.sqrt(squared_distance(z, z.mean(axis=0)).mean()))
+
+
+def tensors(weights: Sequence[np.ndarray]) -> list[torch.Tensor]:
+    """Trainable copies of the weights, with room for their gradients."""
+    import torch
+
+    copies = [torch.from_numpy(w.copy()).requires_grad_() for w in weights]
+    for w in copies:
+        w.grad = torch.zeros_like(w)
+    return copies
+
+
+def project(w: torch.Tensor) -> None:
+    """Divide a layer by its Frobenius norm, in place (Eq. 8)."""
+    flat = w.detach().view(-1)
+    flat.mul_(flat.dot(flat) ** -0.5)
+
+
+def arrays(weights: Sequence[torch.Tensor]) -> list[np.ndarray]:
+    """float64 copies of trained weights, for scoring."""
+    return [w.detach().numpy().astype(np.float64) for w in weights]
+
+
+def shuffled_batches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """One pass over n rows in random order, in batches of nearly equal size (at most batch_size)."""
+    return iter(np.array_split(rng.permutation(n), -(-n // batch_size)))
+
+
+def refuse_collapse(distance: np.ndarray, reference: float, method: str) -> None:
+    """Raise CollapseError unless the distances to the centre are finite, of some size, and not all alike.
+
+    reference is the distances' root mean square before training: a healthy network shrinks it, a dead one loses it.
+    """
+    rms = float(np.sqrt(np.mean(distance**2)))
+    alive = np.isfinite(rms) and rms > 1e-6 * reference and np.ptp(distance) > 1e-9 * rms
+    if not alive:
+        raise CollapseError(
+            f"{method} collapsed: its network maps every training row to one point (root mean square distance to the "
+            f"centre {rms:.1e}, before training {reference:.1e}), so its scores would mean nothing. Lower "
+            "learning_rate or epochs, use activation='leaky_relu', or give it known anomalies to learn from."
+        )

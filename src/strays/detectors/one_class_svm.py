@@ -1,0 +1,67 @@
+"""One-class support vector machine: the boundary that separates the normal rows from the origin in kernel space.
+
+    T(x) = rho - sum_i alpha_i k(x_i, x),  k(x, x') = exp(-gamma |x - x'|^2)
+
+Schoelkopf et al., "Estimating the Support of a High-Dimensional Distribution", 2001; solved by scikit-learn.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import svm
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.utils._param_validation import Interval, Real, StrOptions
+
+from strays.detectors.base import POSITIVE, Detector
+
+ROWS_AT_ONCE = 1024
+
+
+class OneClassSVM(Detector):
+    """Score a row by how far it lies outside the support of the normal rows; known anomalies are left out of the fit.
+
+    Parameters
+    ----------
+    nu
+        Upper bound on the share of training rows outside the boundary.
+    gamma
+        Width of the Gaussian kernel: a number, or 'scale' for 1 / (d * variance of X).
+    flag_rate
+        Share of presumed normal training rows that `predict` flags.
+
+    Attributes
+    ----------
+    support_vectors_, alpha_, rho_, gamma_
+        The x_i, alpha_i, rho and gamma of the formula.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Detector._parameter_constraints,
+        "nu": [Interval(Real, 0, 1, closed="right")],
+        "gamma": [POSITIVE, StrOptions({"scale"})],
+    }
+    _state: ClassVar = ("support_vectors_", "alpha_", "rho_", "gamma_")
+
+    def __init__(self, nu: float = 0.5, gamma: float | str = "scale", flag_rate: float = 0.05) -> None:
+        self.nu = nu
+        self.gamma = gamma
+        self.flag_rate = flag_rate
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        X = X[y >= 0]
+        machine = svm.OneClassSVM(nu=self.nu, gamma=self.gamma).fit(X)
+        self.support_vectors_ = machine.support_vectors_
+        self.alpha_ = machine.dual_coef_[0]
+        self.rho_ = float(machine.offset_[0])
+        # What 'scale' came to, by scikit-learn's definition.
+        variance = X.var(dtype=np.float64)
+        self.gamma_ = float(1 / (X.shape[1] * (variance or 1)) if self.gamma == "scale" else self.gamma)
+
+    def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
+        X = X.astype(np.float64)
+        blocks = np.split(X, range(ROWS_AT_ONCE, len(X), ROWS_AT_ONCE))
+        return np.concatenate(
+            [self.rho_ - rbf_kernel(block, self.support_vectors_, gamma=self.gamma_) @ self.alpha_ for block in blocks]
+        )

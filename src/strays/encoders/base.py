@@ -1,0 +1,30 @@
+"""What an encoder promises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from strays.errors import DataError
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Anything that turns texts into embeddings. One text's embedding must not depend on the others."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Embeddings as float32 of shape (len(texts), dimension)."""
+        ...
+
+
+def check_texts(texts: Sequence[str]) -> list[str]:
+    """The texts as a list of strings, or an error that names the first that is none."""
+    if isinstance(texts, str):
+        raise DataError("got one string; expected a list of texts. For a single text, pass [text]")
+    texts = list(texts)
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise DataError(f"texts[{i}] is {text!r:.60} ({type(text).__name__}); expected a string. Drop or fill it")
+    return texts

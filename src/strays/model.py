@@ -1,0 +1,326 @@
+"""TextOutlierDetector: an encoder, a detector and a calibration that know one another."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from strays import __version__
+from strays.calibration import MOST_KEPT, Calibration, Threshold, threshold
+from strays.detectors import DETECTORS, Detector, detector_class
+from strays.encoders import Encoder, load_encoder
+from strays.encoders.base import check_texts
+from strays.errors import DataError, ModelError, StraysWarning, UsageError
+from strays.labels import parse_labels
+from strays.persistence import load_folder, save_folder
+
+# Fewer different texts than this leave nothing to compare a text with.
+FEWEST_TEXTS = 3
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a model says of texts scored together, one entry each."""
+
+    anomaly_score: np.ndarray
+    p_value: np.ndarray
+    flagged: np.ndarray
+
+
+@dataclass(frozen=True)
+class FitSummary:
+    """What a model was fitted on."""
+
+    n_texts: int
+    n_normal: int
+    n_anomaly: int
+    n_unlabelled: int
+    n_held_out: int
+
+
+class TextOutlierDetector(BaseEstimator):
+    """Find the texts that do not belong.
+
+    Parameters
+    ----------
+    encoder
+        Name of an encoder ('default', 'bert', a Hugging Face id, a folder), or any object with encode(texts).
+    detector
+        'auto' (AI-SVDD where anomalies are known, distance to the centroid where none are), the name of a detector, or
+        a detector object.
+    held_out
+        Share of the presumed normal texts that the detector does not see, to calibrate p-values and thresholds.
+    random_state
+        Seed of everything random: the same seed, texts and labels give the same scores.
+
+    Attributes
+    ----------
+    encoder_, detector_
+        The encoder and the fitted detector in use.
+    calibration_
+        Sorted scores of held-out normals and of the corpus.
+    threshold_
+        What is flagged; see set_threshold.
+    summary_
+        How many texts of each kind the model was fitted on.
+    training_scores_
+        Anomaly scores of the texts given to fit, in their order; not saved.
+    """
+
+    def __init__(
+        self,
+        encoder: str | Encoder = "default",
+        detector: str | Detector = "auto",
+        *,
+        held_out: float = 0.2,
+        random_state: int | None = 0,
+    ) -> None:
+        self.encoder = encoder
+        self.detector = detector
+        self.held_out = held_out
+        self.random_state = random_state
+
+    # ---- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(self, texts: Sequence[str], labels: Sequence[str | None] | None = None) -> Self:
+        """Learn what is normal from texts and, where there are any, labels: 'normal', 'anomaly' or None for each."""
+        if not 0 < self.held_out < 1:
+            raise UsageError(f"held_out is {self.held_out}; expected a share between 0 and 1")
+        texts = check_texts(texts)
+        y = parse_labels(labels, len(texts))
+        _require_variety(texts, y)
+        detector = self._make_detector(y)
+        self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
+        X = self._encode(texts)
+        if (X == X[0]).all():
+            raise DataError(
+                f"the encoder {self.encoder!r} cannot tell these texts apart: all {len(texts)} get one embedding. Choose "
+                "an encoder made for their language"
+            )
+
+        rng = np.random.default_rng(self.random_state)
+        normals = rng.permutation(np.flatnonzero(y >= 0))
+        n_held_out = min(max(1, math.floor(self.held_out * len(normals))), len(normals) - 2, MOST_KEPT)
+        held_out, seen = normals[:n_held_out], np.ones(len(texts), dtype=bool)
+        seen[held_out] = False
+        self.detector_ = detector.fit(X[seen], y[seen])
+        self.training_scores_ = self.detector_.anomaly_score(X)
+        self.calibration_ = Calibration.from_scores(self.training_scores_[held_out], self.training_scores_)
+        self.threshold_ = Threshold()
+        self.summary_ = FitSummary(
+            n_texts=len(texts),
+            n_normal=int((y > 0).sum()),
+            n_anomaly=int((y < 0).sum()),
+            n_unlabelled=int((y == 0).sum()),
+            n_held_out=len(held_out),
+        )
+        return self
+
+    def _make_detector(self, y: np.ndarray) -> Detector:
+        if isinstance(self.detector, str):
+            automatic = "ai-svdd" if (y < 0).any() else "centroid"
+            detector = detector_class(automatic if self.detector == "auto" else self.detector)()
+        elif isinstance(self.detector, Detector):
+            detector = clone(self.detector)
+        else:
+            raise UsageError(
+                f"detector is {self.detector!r:.80}; expected 'auto', one of {', '.join(DETECTORS)}, or an object from "
+                "strays.detectors"
+            )
+        if "random_state" in detector.get_params() and detector.random_state is None:
+            detector.set_params(random_state=self.random_state)
+        return detector
+
+    # ---- scoring -----------------------------------------------------------------------------------------------------
+
+    def score(self, texts: Sequence[str]) -> Scores:
+        """Anomaly scores, p-values and flags in one go; the texts are encoded once."""
+        return self.judge(self.anomaly_score(texts))
+
+    def judge(self, scores: np.ndarray) -> Scores:
+        """The p-values and flags of texts whose anomaly scores are known."""
+        self._require_fitted()
+        return Scores(scores, self.calibration_.p_value(scores), self.calibration_.flagged(self.threshold_, scores))
+
+    def anomaly_score(self, texts: Sequence[str]) -> np.ndarray:
+        """One float for each text; higher is odder. A text's score does not depend on the others."""
+        self._require_fitted()
+        texts = check_texts(texts)
+        if not texts:
+            return np.empty(0)
+        return self.detector_.anomaly_score(self._encode(texts))
+
+    def p_value(self, texts: Sequence[str]) -> np.ndarray:
+        """The share of fresh normal texts expected to score at least as high as each text."""
+        return self.score(texts).p_value
+
+    def predict(self, texts: Sequence[str]) -> np.ndarray:
+        """+1 for normal texts, -1 for flagged ones."""
+        return np.where(self.score(texts).flagged, -1, 1)
+
+    def score_samples(self, texts: Sequence[str]) -> np.ndarray:
+        """The negated anomaly score; lower is odder, as in scikit-learn."""
+        return -self.anomaly_score(texts)
+
+    def decision_function(self, texts: Sequence[str]) -> np.ndarray:
+        """The threshold minus the anomaly score; negative is flagged."""
+        scores = self.anomaly_score(texts)
+        return self.calibration_.offset(self.threshold_, scores) - scores
+
+    def set_threshold(
+        self, *, max_false_alarms: float | None = None, flag_rate: float | None = None, top: int | None = None
+    ) -> Self:
+        """Choose what is flagged, without fitting again. Give one of:
+
+        max_false_alarms
+            The highest share of normal texts that may be flagged.
+        flag_rate
+            The share of texts to flag, were they all like the corpus the model was fitted on.
+        top
+            How many of the texts scored together to flag, the highest-scoring ones.
+        """
+        self._require_fitted()
+        self.threshold_ = threshold(max_false_alarms=max_false_alarms, flag_rate=flag_rate, top=top)
+        lowest = self.calibration_.lowest_p_value
+        if max_false_alarms is not None and 0 < max_false_alarms < lowest:
+            warnings.warn(
+                f"max_false_alarms={max_false_alarms:g} is finer than {self.summary_.n_held_out} held-out normal texts "
+                f"can tell (no p-value is below {lowest:.2g}), so nothing will be flagged. Fit on more texts, allow "
+                "more false alarms, or use flag_rate or top",
+                StraysWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def info(self) -> dict[str, Any]:
+        """What this model is, as plain data."""
+        self._require_fitted()
+        settings = getattr(self.encoder_, "settings", None)
+        return {
+            "encoder": settings.to_dict() if settings else {"name": type(self.encoder_).__name__},
+            "detector": {"name": _registered_name(self.detector_), "params": _plain_params(self.detector_)},
+            "fitted_on": asdict(self.summary_),
+            "lowest_p_value": self.calibration_.lowest_p_value,
+            "threshold": asdict(self.threshold_),
+            "flags": str(self.threshold_),
+        }
+
+    # ---- saving ------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a folder of JSON and safetensors; an older model there is replaced."""
+        self._require_fitted()
+        name = _registered_name(self.detector_)
+        if name not in DETECTORS:
+            raise ModelError(f"a {name} cannot be saved; expected one of {', '.join(DETECTORS)}")
+        settings = getattr(self.encoder_, "settings", None)
+        config = {
+            "strays_version": __version__,
+            "encoder": {
+                "settings": settings.to_dict() if settings else None,
+                "fingerprint": getattr(self.encoder_, "fingerprint", None),
+            },
+            "detector": {"name": name, "params": _plain_params(self.detector_)},
+            "held_out": self.held_out,
+            "random_state": self.random_state,
+            "threshold": asdict(self.threshold_),
+            "summary": asdict(self.summary_),
+        }
+        arrays = {f"detector/{name}": array for name, array in self.detector_.get_state().items()}
+        arrays["calibration/normal_scores"] = self.calibration_.normal_scores
+        arrays["calibration/corpus_scores"] = self.calibration_.corpus_scores
+        save_folder(path, config, arrays)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        encoder: Encoder | None = None,
+        device: str = "auto",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
+        """Read a saved model.
+
+        A model fitted with an encoder object of your own needs that encoder again; device and progress are for the
+        others, as in load_encoder.
+        """
+        config, arrays = load_folder(path)
+        try:
+            settings = config["encoder"]["settings"]
+            if encoder is None and settings is None:
+                raise ModelError(
+                    f"{path}: was fitted with an encoder object, which is not saved; pass it: load(..., encoder=...)"
+                )
+            detector = detector_class(config["detector"]["name"])(**config["detector"]["params"])
+            state = {key.removeprefix("detector/"): a for key, a in arrays.items() if key.startswith("detector/")}
+            model = cls(
+                encoder=settings["name"] if encoder is None else encoder,
+                detector=detector,
+                held_out=config["held_out"],
+                random_state=config["random_state"],
+            )
+            model.encoder_ = load_encoder(**settings, device=device, progress=progress) if encoder is None else encoder
+            model.detector_ = clone(detector).set_state(state)
+            model.calibration_ = Calibration(arrays["calibration/normal_scores"], arrays["calibration/corpus_scores"])
+            model.threshold_ = threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]})
+            model.summary_ = FitSummary(**config["summary"])
+        except (KeyError, TypeError, AttributeError, UsageError) as error:
+            raise ModelError(f"{path}: the model's files do not fit together ({error!r}); fit it again") from error
+        model._expected_fingerprint = config["encoder"].get("fingerprint")
+        return model
+
+    # ---- inside ------------------------------------------------------------------------------------------------------
+
+    _expected_fingerprint: str | None = None
+
+    def _encode(self, texts: list[str]) -> np.ndarray:
+        expected = self._expected_fingerprint
+        if expected is not None and getattr(self.encoder_, "fingerprint", None) != expected:
+            raise ModelError(
+                f"the encoder {self.encoder!r} is not the one this model was fitted with (its weights or settings "
+                "differ), so scores would mean nothing. Use the same encoder, or fit again"
+            )
+        X = np.asarray(self.encoder_.encode(texts))
+        if X.ndim != 2 or len(X) != len(texts):
+            raise DataError(f"the encoder gave shape {X.shape} for {len(texts)} texts; expected one row for each")
+        bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
+        if len(bad):
+            raise DataError(f"the encoder gave NaN or infinity for text {bad[0]} ({texts[bad[0]]!r:.60})")
+        return X
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "detector_"):
+            raise UsageError("this model is not fitted yet; call fit(texts) first, or load a saved model")
+
+
+def _require_variety(texts: list[str], y: np.ndarray) -> None:
+    presumed_normal = {text for text, label in zip(texts, y, strict=True) if label >= 0}
+    if texts and not presumed_normal:
+        raise DataError(
+            f"all {len(texts)} texts are labelled anomaly; expected normal or unlabelled texts too, to learn from"
+        )
+    if len(presumed_normal) < FEWEST_TEXTS:
+        raise DataError(
+            f"got {len(texts)} texts, {len(presumed_normal)} of them normal or unlabelled and different from one "
+            f"another; expected at least {FEWEST_TEXTS} such texts to tell what is normal, better a hundred"
+        )
+
+
+def _registered_name(detector: Detector) -> str:
+    path = f"{type(detector).__module__}:{type(detector).__name__}"
+    return next((name for name, known in DETECTORS.items() if known == path), type(detector).__name__)
+
+
+def _plain_params(detector: Detector) -> dict[str, Any]:
+    params = detector.get_params()
+    if isinstance(params.get("random_state"), np.random.RandomState):
+        params["random_state"] = None
+    return {key: value.item() if isinstance(value, np.generic) else value for key, value in params.items()}

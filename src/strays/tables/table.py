@@ -1,0 +1,90 @@
+"""A file of rows, whatever its format: columns, and a stream of Arrow record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from strays.errors import DataError
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file of rows: its columns, and its rows as often as one likes."""
+
+    name: str
+    format: str
+    schema: pa.Schema
+    open_batches: Callable[[], Iterator[pa.RecordBatch]]
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, in order."""
+        return list(self.schema.names)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in order, a few thousand at a time."""
+        return self.open_batches()
+
+    def read(self) -> pa.Table:
+        """All rows at once."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def text_column(self, asked: str | None = None, *, besides: tuple[str | None, ...] = ()) -> str:
+        """The column with the texts: the one asked for, the one called text, or the only one it can be."""
+        listed = ", ".join(map(repr, self.columns))
+        if asked is not None:
+            self.require_column(asked, "--text-column")
+            if not _is_text(self.schema.field(asked).type):
+                raise DataError(
+                    f"{self.name}: column {asked!r} holds {self.schema.field(asked).type}, not texts; "
+                    f"expected a column of strings. Its columns are {listed}"
+                )
+            return asked
+        named = [name for name in self.columns if name.casefold() == "text" and _is_text(self.schema.field(name).type)]
+        if len(named) == 1:
+            return named[0]
+        possible = [n for n in self.columns if n not in besides and _is_text(self.schema.field(n).type)]
+        if len(possible) > 1:
+            first = next(self.batches(), None)
+            if first is not None:
+                possible = [name for name in possible if not _is_numeric(first.column(name))]
+        if len(possible) == 1:
+            return possible[0]
+        what = "several columns could hold the texts" if possible else "no column holds texts"
+        raise DataError(f"{self.name}: {what}; its columns are {listed}. Name the right one with --text-column")
+
+    def texts(self, column: str) -> Iterator[list[str | None]]:
+        """The texts of each batch; None where a row has none, or only blanks."""
+        for batch in self.batches():
+            yield texts_of(batch, column)
+
+    def require_column(self, name: str, option: str) -> None:
+        """Raise unless there is such a column."""
+        if name not in self.columns:
+            listed = ", ".join(map(repr, self.columns))
+            raise DataError(f"{self.name}: there is no column {name!r} ({option}); its columns are {listed}")
+
+
+def texts_of(batch: pa.RecordBatch, column: str) -> list[str | None]:
+    """One batch's texts; None where a row has none, or only blanks."""
+    values = batch.column(column).cast(pa.string()).to_pylist()
+    return [text if text and not text.isspace() else None for text in values]
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+
+
+def _is_numeric(column: pa.Array) -> bool:
+    """Whether all that the column's strings hold are numbers."""
+    try:
+        for value in column.to_pylist():
+            float(value or 0)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,165 @@
+"""Files of rows out: csv, tsv, jsonl or parquet, gzip-compressed where the name ends in .gz, or stdout.
+
+A file appears under its name only when it is complete: it is written beside it and then renamed, so that a failure
+leaves whatever was there before.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from strays.errors import DataError, UsageError
+from strays.tables.read import JSON_TEXT, SEPARATORS, format_of
+
+OUTPUT_FORMATS = ("csv", "tsv", "jsonl", "parquet")
+# A spreadsheet runs a cell that begins with one of these as a formula.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# Rows of one parquet row group.
+ROW_GROUP = 65_536
+
+WriteBatch = Callable[[pa.RecordBatch], None]
+
+
+@contextmanager
+def open_writer(
+    path: str, schema: pa.Schema, format: str | None = None, *, safe_cells: bool = False
+) -> Iterator[WriteBatch]:
+    """A function that writes record batches to a file; '-' is stdout. The file is complete or not there at all.
+
+    safe_cells puts an apostrophe before csv and tsv texts that a spreadsheet would run as formulas.
+    """
+    format = output_format(path, format)
+    make = {"parquet": _parquet_writer, "jsonl": _jsonl_writer}.get(format)
+    with (
+        _complete_file(path) as file,
+        make(file, schema) if make else _csv_writer(file, schema, SEPARATORS[format], safe_cells) as write,
+    ):
+        yield write
+
+
+def output_format(path: str, format: str | None = None) -> str:
+    """The format to write, from the name or as asked; an error where it is none that holds columns."""
+    format = format or format_of(path)
+    if format not in OUTPUT_FORMATS:
+        raise UsageError(f"{path}: cannot write {format}; expected one of {', '.join(OUTPUT_FORMATS)}")
+    if format == "parquet" and path.endswith(".gz"):
+        raise UsageError(f"{path}: parquet is compressed already; leave the .gz away")
+    return format
+
+
+@contextmanager
+def _complete_file(path: str) -> Iterator[IO[bytes]]:
+    if path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise DataError(f"{path}: is a folder; expected the name of a file")
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            if target.suffix == ".gz":
+                with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                    yield packed  # type: ignore[misc]
+            else:
+                yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    except OSError as error:
+        raise DataError(f"{path}: could not be written ({error.strerror or error}); nothing was changed") from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+@contextmanager
+def _parquet_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
+    waiting: list[pa.RecordBatch] = []
+
+    def flush() -> None:
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting, schema))
+            waiting.clear()
+
+    def write(batch: pa.RecordBatch) -> None:
+        waiting.append(batch)
+        if sum(len(b) for b in waiting) >= ROW_GROUP:
+            flush()
+
+    with pq.ParquetWriter(file, schema) as writer:
+        yield write
+        flush()
+
+
+@contextmanager
+def _jsonl_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
+    json_columns = [field.name for field in schema if field.metadata == JSON_TEXT]
+
+    def write(batch: pa.RecordBatch) -> None:
+        for row in batch.to_pylist():
+            for name in json_columns:
+                row[name] = None if row[name] is None else json.loads(row[name])
+            line = json.dumps(_plain(row), ensure_ascii=False, allow_nan=False)
+            file.write(line.encode("utf-8") + b"\n")
+
+    yield write
+
+
+@contextmanager
+def _csv_writer(file: IO[bytes], schema: pa.Schema, separator: str, safe_cells: bool) -> Iterator[WriteBatch]:
+    # The csv module leaves a lone carriage return unquoted, and then cannot read its own line again.
+    needs_quotes = (separator, '"', "\r", "\n")
+
+    def cell(value: Any) -> str:
+        text = _cell_text(value)
+        if safe_cells and isinstance(value, str) and text.startswith(FORMULA_STARTS):
+            text = "'" + text
+        return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in needs_quotes) else text
+
+    def put(rows: Iterable[Iterable[Any]]) -> None:
+        lines = (separator.join(map(cell, row)) or '""' for row in rows)
+        file.write("".join(line + "\n" for line in lines).encode("utf-8"))
+
+    put([schema.names])
+    yield lambda batch: put(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def _cell_text(value: Any) -> str:
+    if value is None:
+        return ""
+    plain = _plain(value)
+    if isinstance(value, float):
+        return repr(value)
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it: dates by their ISO form, bytes by their base64, NaN and infinity as null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if value is None or isinstance(value, str | int):
+        return value
+    return str(value)

@@ -1,0 +1,86 @@
+"""What the command line shows: tables, progress, and texts made safe to print."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
+from rich.text import Text
+
+MOST_CHARACTERS = 2000
+
+
+def printable(text: str) -> str:
+    """A text on one line in which nothing can move the cursor, change colours or reverse the reading direction."""
+    text = " ".join(text[:MOST_CHARACTERS].split())
+    # Cc: control characters, escape among them. Cf: direction overrides and other invisible marks. Cs: half characters.
+    return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cf", "Cs") and c != "\u200d" else c for c in text)
+
+
+def p_value_words(p: float) -> str:
+    """A p-value with as many digits as it carries."""
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
+
+
+def show_ranking(rows: list[dict[str, Any]], title: str, console: Console | None = None) -> None:
+    """The oddest rows on stdout (or another console), one a line; the text takes the width that is left."""
+    console = console or Console(highlight=False, soft_wrap=True)
+    width = max(3, *(len(str(row["row"])) for row in rows)) if rows else 3
+    console.print(Text(title, "bold"))
+    console.print(Text(f"{'row':>{width}}  score  p-value         text", "dim"))
+    for row in rows:
+        mark, style = (
+            ("known", "cyan") if row["label"] == "anomaly" else ("flag", "red") if row["flagged"] else ("", "")
+        )
+        line = Text.assemble(
+            (f"{row['row']:>{width}}", "dim"),
+            f"  {row['anomaly_score']:5.2f}  {p_value_words(row['p_value']):>7}  ",
+            (f"{mark:<6}", style),
+            printable(row["text"]),
+        )
+        line.truncate(console.width, overflow="ellipsis")
+        console.print(line)
+
+
+def show_facts(facts: dict[str, str], title: str) -> None:
+    """Names and values, one a line."""
+    table = RichTable(title=Text(title), title_justify="left", title_style="bold", box=None, show_header=False)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name, Text(printable(value)))
+    Console().print(table)
+
+
+def say(message: str, style: str = "") -> None:
+    """A line on stderr."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(printable(message), style))
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A function to call with (done, in all or None); shows a bar on stderr, and only on a terminal."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task(what, total=None, rate="")
+
+        def update(done: int, total: int | None = None) -> None:
+            speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
+            bar.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
+
+        yield update

@@ -1,0 +1,97 @@
+"""What the tests share: a tiny BERT built on the spot, a fake encoder, and small corpora."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+CATS = ["cat", "dog", "bird", "mouse", "horse", "cow", "goat", "hen"]
+DEEDS = ["sleeps", "eats", "runs", "waits", "drinks", "plays", "hides", "sings"]
+PLACES = ["in the garden", "on the roof", "near the barn", "by the river", "under the tree", "behind the house"]
+
+
+def farm_texts(n: int) -> list[str]:
+    """n different short texts about animals."""
+    texts = [f"the {c} {d} {p}" for p in PLACES for d in DEEDS for c in CATS]
+    return texts[:n]
+
+
+class HashEncoder:
+    """Texts to vectors by hashed words: fast, offline, the same everywhere."""
+
+    def __init__(self, dimension: int = 16) -> None:
+        self.dimension = dimension
+        self.seen: list[list[str]] = []
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        self.seen.append(list(texts))
+        return np.array([self._one(text) for text in texts], dtype=np.float32).reshape(len(texts), self.dimension)
+
+    def _one(self, text: str) -> np.ndarray:
+        words = text.split() or [""]
+        seeds = [int.from_bytes(hashlib.sha256(word.encode("utf-8", "replace")).digest()[:8]) for word in words]
+        return np.mean([np.random.default_rng(seed).normal(size=self.dimension) for seed in seeds], axis=0)
+
+
+@pytest.fixture
+def hash_encoder() -> HashEncoder:
+    return HashEncoder()
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of two narrow layers with random weights, saved as transformers saves models."""
+    folder = tmp_path_factory.mktemp("tiny-bert")
+    save_tiny_bert(folder)
+    return folder
+
+
+def save_tiny_bert(folder: Path, words: list[str] | None = None, seed: int = 0) -> None:
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
+    corpus_words = sorted({word for text in farm_texts(400) for word in text.split()})
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{c}" for c in letters)]
+    vocabulary += words or corpus_words
+    (folder / "vocab.txt").write_text("\n".join(dict.fromkeys(vocabulary)), encoding="utf-8")
+    tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=64)
+    tokenizer.save_pretrained(folder)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = BertModel(
+            BertConfig(
+                vocab_size=len(tokenizer),
+                hidden_size=32,
+                num_hidden_layers=2,
+                num_attention_heads=2,
+                intermediate_size=64,
+                max_position_embeddings=64,
+            )
+        )
+    model.save_pretrained(folder)
+
+
+@pytest.fixture
+def blobs() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(X, y, X_test, y_test): normals around one direction, anomalies of two kinds off it."""
+    rng = np.random.default_rng(7)
+    return (*make_blobs(rng, 400, 40), *make_blobs(rng, 200, 40))
+
+
+def make_blobs(rng: np.random.Generator, n_normal: int, n_anomaly: int, d: int = 24) -> tuple[np.ndarray, np.ndarray]:
+    normal = rng.normal(size=(n_normal, d)) + 2 * np.eye(d)[0]
+    # One coordinate in which the normals vary little tells the anomalies apart; distances alone hardly do.
+    normal[:, 1] *= 0.2
+    anomaly = rng.normal(size=(n_anomaly, d)) + 2 * np.eye(d)[0]
+    anomaly[:, 1] = 2.0 * np.where(np.arange(n_anomaly) % 2, 1, -1)
+    X = np.vstack([normal, anomaly])
+    y = np.r_[np.ones(n_normal, dtype=int), -np.ones(n_anomaly, dtype=int)]
+    order = rng.permutation(len(X))
+    return X[order], y[order]

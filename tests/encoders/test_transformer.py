@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strays.encoders import Encoder, load_encoder
+from strays.encoders.transformer import TransformerEncoder
+from strays.errors import DataError, EncoderError, StraysWarning, UsageError
+from tests.conftest import farm_texts, save_tiny_bert
+
+TEXTS = farm_texts(60)
+
+
+@pytest.fixture
+def encoder(tiny_bert: Path) -> TransformerEncoder:
+    return load_encoder(str(tiny_bert))
+
+
+def reference(folder: Path, text: str, pooling: str = "mean") -> np.ndarray:
+    """One text at a time, by transformers alone: no padding, no batches."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    with torch.no_grad():
+        hidden = model(**tokenizer(text, return_tensors="pt", truncation=True)).last_hidden_state[0]
+    return (hidden.mean(0) if pooling == "mean" else hidden[0]).numpy()
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_agrees_with_transformers_run_by_hand(tiny_bert: Path, pooling: str) -> None:
+    texts = ["the cat sleeps", "a dog", "the cow eats in the garden near the old barn and sings", ""]
+    embeddings = load_encoder(str(tiny_bert), pooling=pooling, tokens_per_batch=40).encode(texts)
+    assert embeddings.dtype == np.float32
+    for text, embedding in zip(texts, embeddings, strict=True):
+        np.testing.assert_allclose(embedding, reference(tiny_bert, text, pooling), atol=1e-5)
+
+
+def test_is_an_encoder(encoder: TransformerEncoder) -> None:
+    assert isinstance(encoder, Encoder)
+
+
+def test_one_text_does_not_depend_on_the_others(encoder: TransformerEncoder) -> None:
+    together = encoder.encode(TEXTS)
+    assert together.shape == (60, 32)
+    order = np.random.default_rng(0).permutation(60)
+    np.testing.assert_allclose(encoder.encode([TEXTS[i] for i in order]), together[order], atol=1e-5)
+    for i in (0, 17, 59):
+        np.testing.assert_allclose(encoder.encode([TEXTS[i]])[0], together[i], atol=1e-5)
+    encoder.tokens_per_batch = 1
+    np.testing.assert_allclose(encoder.encode(TEXTS), together, atol=1e-5)
+
+
+def test_each_distinct_text_is_encoded_once_and_progress_is_told(encoder: TransformerEncoder) -> None:
+    calls: list[tuple[int, int]] = []
+    encoder.progress = lambda done, total: calls.append((done, total))
+    encoder.tokens_per_batch = 100
+    embeddings = encoder.encode([*TEXTS, *TEXTS, TEXTS[0]])
+    assert np.array_equal(embeddings[:60], embeddings[60:120])
+    assert calls[-1] == (60, 60)
+    assert [done for done, _ in calls] == sorted({done for done, _ in calls})
+
+
+def test_batches_keep_to_the_token_budget(encoder: TransformerEncoder) -> None:
+    encoder.tokens_per_batch = 64
+    texts = [" ".join(["cat"] * n) for n in range(1, 50)]
+    seen = []
+    for positions, ids in encoder._batches(texts):
+        longest = max(map(len, ids))
+        assert len(ids) * longest <= 64 or len(ids) == 1
+        assert len(positions) == len(ids)
+        seen += positions.tolist()
+    assert sorted(seen) == list(range(49))
+
+
+def test_normalized_embeddings_have_length_one(tiny_bert: Path) -> None:
+    embeddings = load_encoder(str(tiny_bert), normalize=True).encode(TEXTS)
+    np.testing.assert_allclose(np.linalg.norm(embeddings, axis=1), 1, atol=1e-6)
+
+
+def test_texts_are_cut_at_the_maximum_length(tiny_bert: Path) -> None:
+    long = "the cat sleeps " * 1000
+    encoder = load_encoder(str(tiny_bert), max_length=5)
+    np.testing.assert_array_equal(encoder.encode([long]), encoder.encode(["the cat sleeps"]))
+    assert load_encoder(str(tiny_bert), max_length=9999).resolved.max_length == 64
+
+
+def test_strange_texts_are_encoded(encoder: TransformerEncoder) -> None:
+    texts = [
+        "x" * 1_000_000,
+        "word " * 200_000,
+        "nul \x00 inside",
+        "🐈‍⬛ 👩‍👩‍👧",
+        "שלום \u202e עולם",
+        "\ud800 half",
+        "",
+        " ",
+    ]
+    assert np.isfinite(encoder.encode(texts)).all()
+
+
+def test_what_is_no_list_of_texts_is_refused(encoder: TransformerEncoder) -> None:
+    with pytest.raises(DataError, match=r"texts\[1\] is nan \(float\)"):
+        encoder.encode(["ok", float("nan")])  # type: ignore[list-item]
+    with pytest.raises(DataError, match=r"pass \[text\]"):
+        encoder.encode("one string")
+    assert encoder.encode([]).shape == (0, 32)
+
+
+def test_loading_is_lazy() -> None:
+    load_encoder("no/such-model")  # says nothing until it is used
+    with pytest.raises(EncoderError, match=r"hf download no/such-model.*The default encoder needs no network"):
+        load_encoder("no/such-model").encode(["a"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("./no-such-folder", "no folder no-such-folder"),
+        ("/no/such/folder", "no folder /no/such/folder"),
+        ("not an id", "neither an encoder strays knows .default, bert., nor a folder, nor"),
+    ],
+)
+def test_names_that_lead_nowhere(name: str, message: str) -> None:
+    with pytest.raises(EncoderError, match=message):
+        load_encoder(name).encode(["a"])
+
+
+def test_a_revision_is_asked_for(monkeypatch: pytest.MonkeyPatch, tiny_bert: Path) -> None:
+    import huggingface_hub
+
+    asked = []
+
+    def snapshot_download(repo: str, **options: object) -> str:
+        asked.append((repo, options["revision"]))
+        return str(tiny_bert)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    load_encoder("org/model", revision="abc").encode(["a"])
+    load_encoder("bert").encode(["a"])
+    load_encoder("default", revision="main").encode(["a"])
+    assert asked == [
+        ("org/model", "abc"),
+        ("google-bert/bert-base-cased", "cd5ef92a9fb2f889e972770a36d4ed042daf221e"),
+        ("sentence-transformers/all-MiniLM-L6-v2", "main"),
+    ]
+
+
+def test_a_cached_snapshot_is_used_offline(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hub cache laid out as huggingface_hub lays it out, and no network."""
+    from huggingface_hub import constants
+
+    repo = tmp_path / "models--org--model"
+    (repo / "refs").mkdir(parents=True)
+    (repo / "refs" / "main").write_text("0" * 40)
+    shutil.copytree(tiny_bert, repo / "snapshots" / ("0" * 40))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    expected = load_encoder(str(tiny_bert)).encode(TEXTS[:3])
+    assert np.array_equal(load_encoder("org/model").encode(TEXTS[:3]), expected)
+    assert np.array_equal(load_encoder("org/model", revision="0" * 40).encode(TEXTS[:3]), expected)
+    with pytest.raises(EncoderError, match="at revision 1111"):
+        load_encoder("org/model", revision="1" * 40).encode(["a"])
+
+
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
+def test_a_folder_without_its_files(tiny_bert: Path, tmp_path: Path, missing: str) -> None:
+    shutil.copytree(tiny_bert, tmp_path / "m")
+    (tmp_path / "m" / missing).unlink()
+    with pytest.raises(EncoderError, match="holds no model"):
+        load_encoder(str(tmp_path / "m")).encode(["a"])
+
+
+def test_damaged_weights(tiny_bert: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_bert, tmp_path / "m")
+    (tmp_path / "m" / "model.safetensors").write_bytes(b"not safetensors at all")
+    with pytest.raises(EncoderError, match="could not load the encoder"):
+        load_encoder(str(tmp_path / "m")).encode(["a"])
+
+
+def test_pytorch_weights_load_without_running_code(tiny_bert: Path, tmp_path: Path) -> None:
+    """Older models come as pytorch_model.bin; a pickle that would run something must not."""
+    import torch
+    from safetensors.torch import load_file
+
+    folder = tmp_path / "m"
+    shutil.copytree(tiny_bert, folder)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    expected = load_encoder(str(tiny_bert)).encode(TEXTS[:3])
+    np.testing.assert_allclose(load_encoder(str(folder)).encode(TEXTS[:3]), expected, atol=1e-6)
+
+    class Bomb:
+        def __reduce__(self) -> tuple:
+            return Path.touch, (tmp_path / "exploded",)
+
+    torch.save({"embeddings.word_embeddings.weight": Bomb()}, folder / "pytorch_model.bin")
+    with pytest.raises(EncoderError, match="could not load the encoder"):
+        load_encoder(str(folder)).encode(["a"])
+    assert not (tmp_path / "exploded").exists()
+
+
+def sentence_folder(tiny_bert: Path, folder: Path, modules: list[str], pooling: dict) -> str:
+    shutil.copytree(tiny_bert, folder)
+    entries = [
+        {"idx": i, "name": str(i), "path": f"{i}_{m}" if i else "", "type": f"x.{m}"} for i, m in enumerate(modules)
+    ]
+    (folder / "modules.json").write_text(json.dumps(entries))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 7}')
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    return str(folder)
+
+
+def test_a_sentence_transformers_folder_says_how_it_is_used(tiny_bert: Path, tmp_path: Path) -> None:
+    modules = ["Transformer", "Pooling", "Normalize"]
+    pooling = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False, "word_embedding_dimension": 32}
+    resolved = load_encoder(sentence_folder(tiny_bert, tmp_path / "a", modules, pooling)).resolved
+    assert (resolved.pooling, resolved.normalize, resolved.max_length) == ("cls", True, 7)
+    other = load_encoder(str(tmp_path / "a"), pooling="mean", normalize=False, max_length=30).resolved
+    assert (other.pooling, other.normalize, other.max_length) == ("mean", False, 30)
+    new_style = load_encoder(sentence_folder(tiny_bert, tmp_path / "b", modules[:2], {"pooling_mode": "cls"})).resolved
+    assert (new_style.pooling, new_style.normalize) == ("cls", False)
+
+
+def test_what_strays_does_not_run_is_refused_with_a_way_out(tiny_bert: Path, tmp_path: Path) -> None:
+    dense = sentence_folder(tiny_bert, tmp_path / "a", ["Transformer", "Pooling", "Dense"], {"pooling_mode": "mean"})
+    with pytest.raises(EncoderError, match=r"Dense module.*pass that object"):
+        load_encoder(dense).encode(["a"])
+    largest = sentence_folder(tiny_bert, tmp_path / "b", ["Transformer", "Pooling"], {"pooling_mode_max_tokens": True})
+    with pytest.raises(EncoderError, match=r"pools its tokens by max_tokens.*pooling="):
+        load_encoder(largest).encode(["a"])
+    assert load_encoder(largest, pooling="mean").encode(["a"]).shape == (1, 32)
+
+
+def test_the_fingerprint_is_of_weights_and_settings(tiny_bert: Path, tmp_path: Path) -> None:
+    save_tiny_bert(tmp_path, seed=1)
+    shutil.copytree(tiny_bert, tmp_path / "copy")
+    first = load_encoder(str(tiny_bert)).fingerprint
+    assert first == load_encoder(str(tmp_path / "copy")).fingerprint
+    others = [
+        load_encoder(str(tmp_path)),
+        load_encoder(str(tiny_bert), pooling="cls"),
+        load_encoder(str(tiny_bert), normalize=True),
+        load_encoder(str(tiny_bert), max_length=10),
+    ]
+    assert len({first, *(encoder.fingerprint for encoder in others)}) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pooling": "max"}, "'mean' or 'cls'"),
+        ({"max_length": 2}, "at least 3"),
+        ({"tokens_per_batch": 0}, "at least 1"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        load_encoder("default", **options)
+
+
+CHINESE = ["肝硬化是什么病怎么治疗", "感冒了应该吃什么药比较好", "孩子发烧三天不退怎么办"]
+
+
+def test_a_foreign_script_draws_one_warning_that_names_a_better_choice(encoder: TransformerEncoder) -> None:
+    with pytest.warns(StraysWarning, match=r"Chinese script.*BAAI/bge-small-zh-v1\.5"):
+        encoder.encode(CHINESE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.encode(CHINESE)
+        encoder.encode([*TEXTS, CHINESE[0]])
+        encoder.encode(["12345 !!"])
+    with pytest.warns(StraysWarning, match=r"Cyrillic script.*multilingual"):
+        encoder.encode(["Привет, как дела?"])
+
+
+def test_an_encoder_made_for_the_script_does_not_warn(tmp_path: Path) -> None:
+    save_tiny_bert(tmp_path, words=[chr(c) for c in range(0x4E00, 0x4E00 + 3000)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_encoder(str(tmp_path)).encode(CHINESE)

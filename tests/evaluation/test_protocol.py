@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from strays.errors import DataError, StraysError, UsageError
+from strays.evaluation.corpora import CORPORA, data_folder, load_corpus
+from strays.evaluation.protocol import POLLUTIONS, pollute
+
+FROZEN = ["business train 14", "business train 3", "business train 46"]
+SIZES = {"train": 1000, "dev": 100, "test": 200}
+
+
+def write_corpus(folder: Path, name: str, per_anomaly: dict[str, int], drop: str | None = None) -> None:
+    spec = CORPORA[name]
+    rows = []
+    for split, n in SIZES.items():
+        for label in (spec.normal, *spec.anomalies, *spec.spare):
+            count = n if label == spec.normal else per_anomaly[split]
+            rows += [{"text": f"{label} {split} {i}", "label": label, "split": split} for i in range(count)]
+    pq.write_table(pa.Table.from_pylist([row for row in rows if row["label"] != drop]), folder / spec.file)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in CORPORA:
+        write_corpus(tmp_path, name, {"train": 60, "dev": 20, "test": 20})
+    return tmp_path
+
+
+@pytest.mark.parametrize("share", POLLUTIONS)
+def test_shares_are_of_the_training_normals(folder: Path, share: float) -> None:
+    scenario = pollute(load_corpus("5.2-ag", folder), share, 0)
+    assert (scenario.train.y < 0).sum() == round(share * 1000)
+    assert ((scenario.dev.y < 0).sum(), (scenario.test.y < 0).sum()) == (5, 10)
+    assert ((scenario.train.y > 0).sum(), (scenario.test.y > 0).sum()) == (1000, 200)
+
+
+def test_anomalies_are_drawn_evenly_over_the_classes(folder: Path) -> None:
+    corpus = load_corpus("5.2-ag", folder)
+    part = pollute(corpus, 0.08, 0).train
+    counts = np.unique(corpus.label[part.rows[part.y < 0]], return_counts=True)[1]
+    assert sorted(counts) == [26, 27, 27]
+
+
+def test_labels_and_splits_are_right(folder: Path) -> None:
+    corpus = load_corpus("5.2-ag", folder)
+    scenario = pollute(corpus, 0.04, 3)
+    for name in SIZES:
+        part = getattr(scenario, name)
+        assert (corpus.split[part.rows] == name).all()
+        assert np.array_equal(corpus.label[part.rows] == "sports", part.y > 0)
+        assert len(set(part.rows)) == len(part.rows)
+
+
+def test_spare_anomalies_are_used_only_where_the_others_run_out(folder: Path) -> None:
+    corpus = load_corpus("5.1", folder)
+    few, many = (pollute(corpus, share, 0).train for share in (0.04, 0.08))
+    assert set(corpus.label[few.rows[few.y < 0]]) == {"wiki"}
+    counts = dict(zip(*np.unique(corpus.label[many.rows[many.y < 0]], return_counts=True), strict=True))
+    assert counts == {"wiki": 60, "wiki_51_60": 20}
+
+
+def test_a_seed_gives_the_same_scenario_everywhere_and_another_one_another(folder: Path) -> None:
+    corpus = load_corpus("5.2-ag", folder)
+    first, again, other = pollute(corpus, 0.01, 0).train, pollute(corpus, 0.01, 0).train, pollute(corpus, 0.01, 1).train
+    assert np.array_equal(first.rows, again.rows)
+    assert set(first.rows[first.y < 0]) != set(other.rows[other.y < 0])
+    # Frozen: drawn by hash, these rows must never change.
+    assert sorted(corpus.texts[i] for i in first.rows[first.y < 0])[:3] == FROZEN
+
+
+def test_what_is_missing_is_said_before_any_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STRAYS_DATA", raising=False)
+    with pytest.raises(UsageError, match="STRAYS_DATA"):
+        data_folder()
+    with pytest.raises(UsageError, match="no such folder"):
+        data_folder("no/such/folder")
+    assert data_folder(str(folder)) == folder
+    monkeypatch.setenv("STRAYS_DATA", str(folder))
+    assert data_folder() == folder
+    with pytest.raises(UsageError, match=r"expected one of 5\.1, 5\.2-ag"):
+        load_corpus("6", folder)
+    (folder / CORPORA["5.1"].file).unlink()
+    with pytest.raises(StraysError, match="no such file"):
+        load_corpus("5.1", folder)
+    write_corpus(folder, "5.2-ag", {"train": 1, "dev": 1, "test": 1}, drop="world")
+    with pytest.raises(DataError, match="no row is labelled 'world'; its labels are business, scitech, sports"):
+        load_corpus("5.2-ag", folder)

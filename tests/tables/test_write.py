@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import csv
+import datetime
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from strays.errors import DataError, UsageError
+from strays.tables import open_table, open_writer
+
+SCHEMA = pa.schema([("text", pa.string()), ("score", pa.float64()), ("flagged", pa.bool_())])
+BATCH = pa.record_batch(
+    [pa.array(["=1+1", None, "ok"]), pa.array([0.1, None, 2.0]), pa.array([True, None, False])], schema=SCHEMA
+)
+
+
+def test_csv_cells(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    with open_writer(str(path), SCHEMA) as put:
+        put(BATCH)
+    rows = list(csv.reader(path.read_text().splitlines()))
+    assert rows == [["text", "score", "flagged"], ["=1+1", "0.1", "true"], ["", "", ""], ["ok", "2.0", "false"]]
+
+
+def test_safe_cells_disarm_formulas_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    schema = pa.schema([("text", pa.string()), ("n", pa.int64())])
+    texts = ["=1+1", "+1", "-1", "@a", "\tx", "a=1", "'quoted"]
+    with open_writer(str(path), schema, safe_cells=True) as put:
+        put(pa.record_batch([pa.array(texts), pa.array(range(-3, 4))], schema=schema))
+    rows = list(csv.reader(path.read_text().split("\n")[:-1]))[1:]
+    assert [row[0] for row in rows] == ["'=1+1", "'+1", "'-1", "'@a", "'\tx", "a=1", "'quoted"]
+    assert [row[1] for row in rows] == ["-3", "-2", "-1", "0", "1", "2", "3"]
+
+
+def test_values_json_does_not_have(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "when": pa.array([datetime.datetime(2026, 1, 2, 3, 4)]),
+            "raw": pa.array([b"\x00\xff"]),
+            "nan": pa.array([float("nan")]),
+            "list": pa.array([[{"a": 1.5}]]),
+        }
+    )
+    for name in ("out.jsonl", "out.csv"):
+        with open_writer(str(tmp_path / name), table.schema) as put:
+            put(table.to_batches()[0])
+    line = json.loads((tmp_path / "out.jsonl").read_text())
+    assert line == {"when": "2026-01-02T03:04:00", "raw": "AP8=", "nan": None, "list": [{"a": 1.5}]}
+    assert next(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))["list"] == '[{"a": 1.5}]'
+
+
+def test_gzip_output_is_the_same_every_time(tmp_path: Path) -> None:
+    for name in ("a.csv.gz", "b.csv.gz"):
+        with open_writer(str(tmp_path / name), SCHEMA) as put:
+            put(BATCH)
+    assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b"text,score,flagged\n")
+
+
+def test_parquet_row_groups_are_not_one_for_each_batch(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "out.parquet"
+    with open_writer(str(path), SCHEMA) as put:
+        for _ in range(50):
+            put(BATCH)
+    file = pq.ParquetFile(path)
+    assert (file.metadata.num_rows, file.num_row_groups) == (150, 1)
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet", "out.csv.gz"])
+def test_a_failure_leaves_the_older_file_and_no_litter(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"older")
+    with pytest.raises(RuntimeError), open_writer(str(path), SCHEMA) as put:
+        put(BATCH)
+        raise RuntimeError("midway")
+    assert path.read_bytes() == b"older"
+    assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet", "out.csv.gz"])
+def test_a_full_disk_is_a_clear_error_and_leaves_the_older_file(tmp_path: Path, name: str) -> None:
+    resource = pytest.importorskip("resource", reason="file size limits are a Unix thing")
+    (tmp_path / name).write_bytes(b"older")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    texts = pa.array([os.urandom(2000).hex() for _ in range(1000)])  # does not compress below the limit
+    schema = pa.schema([("text", pa.string())])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limit[1]))
+    try:
+        with pytest.raises(DataError, match="could not be written"), open_writer(str(tmp_path / name), schema) as put:
+            for _ in range(3):
+                put(pa.record_batch([texts], schema=schema))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert (tmp_path / name).read_bytes() == b"older"
+    assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "message"),
+    [
+        ("out.txt", UsageError, "cannot write txt"),
+        ("out.parquet.gz", UsageError, "compressed already"),
+        ("out", DataError, "does not tell its format"),
+        ("no/such/folder/out.csv", DataError, "could not be written"),
+    ],
+)
+def test_outputs_that_cannot_be_are_refused(tmp_path: Path, path: str, error: type, message: str) -> None:
+    with pytest.raises(error, match=message), open_writer(str(tmp_path / path), SCHEMA) as put:
+        put(BATCH)
+    assert not list(tmp_path.iterdir())
+
+
+def test_stdout(capfdbinary: pytest.CaptureFixture) -> None:
+    with open_writer("-", SCHEMA, "csv") as put:
+        put(BATCH)
+    assert capfdbinary.readouterr().out.startswith(b"text,score,flagged\n=1+1,0.1,true\n")
+
+
+def test_reading_back_what_was_written_keeps_order_and_nulls(tmp_path: Path) -> None:
+    path = str(tmp_path / "out.jsonl")
+    with open_writer(path, SCHEMA) as put:
+        put(BATCH)
+    assert open_table(path).read().to_pylist() == BATCH.to_pylist()

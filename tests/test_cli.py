@@ -1,0 +1,356 @@
+"""The commands as a user calls them, on a tiny encoder; errors by their exit code and message."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from strays.cli import app, main
+from tests.conftest import farm_texts
+
+SPAM = ["win big cash now click here", "free cash win now", "click here to win free cash", "cash cash cash now"]
+COMMANDS = ["scan", "fit", "score", "evaluate", "encoders", "info"]
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def strays(capfd: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*args: object, stdin: bytes | None = None) -> Ran:
+        if stdin is not None:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as exit_:
+            main([str(arg) for arg in args])
+        captured = capfd.readouterr()
+        return Ran(exit_.value.code or 0, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    rows = [{"id": f"{i:03}", "text": text, "label": "normal"} for i, text in enumerate(farm_texts(80))]
+    rows += [{"id": f"x{i}", "text": text, "label": "anomaly"} for i, text in enumerate(SPAM)]
+    rows.insert(10, {"id": "empty", "text": "  ", "label": ""})
+    path = tmp_path / "texts.csv"
+    with path.open("w", newline="") as out:
+        writer = csv.DictWriter(out, ["id", "text", "label"])
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+@pytest.fixture
+def model(file: Path, tiny_bert: Path, strays: Callable[..., Ran]) -> Path:
+    folder = file.parent / "model"
+    ran = strays("fit", file, "--model", folder, "--encoder", tiny_bert, "--label-column", "label")
+    assert ran.code == 0, ran.err
+    return folder
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# ---- each command does its job ---------------------------------------------------------------------------------------
+
+
+def test_scan_shows_the_oddest_rows(file: Path, tiny_bert: Path, strays: Callable[..., Ran]) -> None:
+    ran = strays("scan", file, "--encoder", tiny_bert, "--top", 5)
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0] == f"The 5 oddest of 85 rows in {file}"
+    assert len(lines) == 7
+    assert "1 rows without a text passed through unscored" in ran.err
+
+
+def test_scan_learns_from_known_anomalies_and_marks_them(
+    file: Path, tiny_bert: Path, strays: Callable[..., Ran], tmp_path: Path
+) -> None:
+    (tmp_path / "known.txt").write_text(f"{SPAM[0]}\nan anomaly that is in no row\n")
+    ran = strays("scan", file, "--encoder", tiny_bert, "--known", tmp_path / "known.txt", "--json", "--top", 100)
+    report = json.loads(ran.out)
+    assert report["detector"] == "ai-svdd"
+    assert report["fitted_on"]["n_anomaly"] == 2
+    assert [row["row"] for row in report["oddest"] if row["label"]] == [82]
+    assert len(report["oddest"]) == 84
+    scores = [row["anomaly_score"] for row in report["oddest"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_scan_writes_all_rows_with_its_scores(file: Path, tiny_bert: Path, strays: Callable[..., Ran]) -> None:
+    out = file.parent / "out.csv"
+    ran = strays("scan", file, "--encoder", tiny_bert, "--out", out, "--json", "--top", 3, "--flag-rate", 0.1)
+    assert ran.code == 0, ran.err
+    rows = rows_of(out)
+    assert [row["id"] for row in rows] == [row["id"] for row in rows_of(file)]
+    assert sum(row["flagged"] == "true" for row in rows) == 8  # a tenth of 84 texts
+    oddest = json.loads(ran.out)["oddest"][0]
+    assert float(rows[oddest["row"] - 1]["anomaly_score"]) == oddest["anomaly_score"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "tsv", "csv.gz"])
+def test_score_keeps_every_column_and_the_order(
+    file: Path, model: Path, strays: Callable[..., Ran], ending: str
+) -> None:
+    from strays.tables import open_table
+
+    out = file.parent / f"out.{ending}"
+    ran = strays("score", file, "--model", model, "--out", out)
+    assert ran.code == 0, ran.err
+    table = open_table(str(out)).read()
+    assert table.column_names == ["id", "text", "label", "anomaly_score", "p_value", "flagged"]
+    assert table.column("id").to_pylist() == [row["id"] for row in rows_of(file)]
+    assert table.column("id").to_pylist()[0] == "000"
+    assert "85 rows to" in ran.err
+    assert "1 rows without a text" in ran.err
+
+
+def test_scored_parquet_has_types_and_nulls(file: Path, model: Path, strays: Callable[..., Ran]) -> None:
+    out = file.parent / "out.parquet"
+    strays("score", file, "--model", model, "--out", out)
+    table = pq.read_table(out)
+    assert [str(table.schema.field(name).type) for name in ("anomaly_score", "p_value", "flagged")] == [
+        "double",
+        "double",
+        "bool",
+    ]
+    empty = table.slice(10, 1).to_pylist()[0]
+    assert (empty["anomaly_score"], empty["p_value"], empty["flagged"]) == (None, None, None)
+    assert table.column("anomaly_score").null_count == 1
+
+
+def test_score_agrees_with_the_python_face(file: Path, model: Path, strays: Callable[..., Ran]) -> None:
+    from strays import TextOutlierDetector
+
+    out = file.parent / "out.csv"
+    strays("score", file, "--model", model, "--out", out, "--max-false-alarms", 0.2)
+    rows = [row for row in rows_of(out) if row["anomaly_score"]]
+    scored = TextOutlierDetector.load(model).set_threshold(max_false_alarms=0.2).score([row["text"] for row in rows])
+    assert [float(row["anomaly_score"]) for row in rows] == pytest.approx(scored.anomaly_score.tolist(), rel=1e-5)
+    assert [row["flagged"] == "true" for row in rows] == scored.flagged.tolist()
+
+
+def test_score_top_flags_exactly_so_many(file: Path, model: Path, strays: Callable[..., Ran]) -> None:
+    out = file.parent / "out.csv"
+    ran = strays("score", file, "--model", model, "--out", out, "--top", 7, "--json")
+    assert json.loads(ran.out) == {"out": str(out), "n_rows": 85, "n_without_text": 1, "n_flagged": 7}
+    rows = [row for row in rows_of(out) if row["anomaly_score"]]
+    flagged = sorted((float(row["anomaly_score"]) for row in rows if row["flagged"] == "true"), reverse=True)
+    assert flagged == sorted((float(row["anomaly_score"]) for row in rows), reverse=True)[:7]
+
+
+def test_stdin_to_stdout(model: Path, strays: Callable[..., Ran]) -> None:
+    ran = strays("score", "-", "--model", model, "--out", "-", stdin=b"the cat sleeps\nwin cash now\n")
+    assert [json.loads(line)["text"] for line in ran.out.splitlines()] == ["the cat sleeps", "win cash now"]
+    ran = strays("score", "-", "--model", model, "--out", "-", stdin=b'id,text\n1,"a cat, a dog"\n')
+    assert ran.out.splitlines()[0] == "id,text,anomaly_score,p_value,flagged"
+    ran = strays("score", "-", "--model", model, "--out", "-", "--format", "tsv", stdin=b"n\twords\n1\tthe cat\n")
+    assert ran.out.startswith("n\twords\tanomaly_score")
+
+
+def test_evaluate_gives_the_papers_metrics(file: Path, model: Path, strays: Callable[..., Ran]) -> None:
+    ran = strays("evaluate", file, "--model", model, "--label-column", "label", "--json")
+    result = json.loads(ran.out)
+    assert result["metrics"]["n"] == 84
+    assert result["metrics"]["n_anomalies"] == 4
+    assert 0.9 < result["metrics"]["auc"] <= 1
+    assert set(result["metrics"]) >= {"map", "recall_at_5", "auc", "fpr_at_80_tpr"}
+    words = strays("evaluate", file, "--model", model, "--label-column", "label").out
+    assert "MAP" in words
+    assert "Recall@5" in words
+
+
+def test_info_and_fit_say_what_a_model_is(model: Path, strays: Callable[..., Ran], tiny_bert: Path) -> None:
+    info = json.loads(strays("info", model, "--json").out)
+    assert info["encoder"]["name"] == str(tiny_bert)
+    assert info["fitted_on"] == {"n_texts": 84, "n_normal": 80, "n_anomaly": 4, "n_unlabelled": 0, "n_held_out": 16}
+    assert "ai-svdd" in strays("info", model).out
+
+
+def test_encoders_are_listed(strays: Callable[..., Ran]) -> None:
+    assert set(json.loads(strays("encoders", "--json").out)) == {"default", "bert"}
+    assert "BERT-base-cased" in strays("encoders").out
+
+
+def test_fit_replaces_an_older_model(file: Path, model: Path, tiny_bert: Path, strays: Callable[..., Ran]) -> None:
+    ran = strays("fit", file, "--model", model, "--encoder", tiny_bert, "--detector", "lof", "--seed", 3)
+    assert ran.code == 0
+    assert json.loads(strays("info", model, "--json").out)["detector"]["name"] == "lof"
+
+
+# ---- called wrongly, or given what cannot be done --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["scan", "none.csv"], 1, "none.csv: no such file"),
+        (["scan", "texts.csv", "--text-column", "txt"], 1, "no column 'txt'"),
+        (["scan", "texts.csv", "--label-column", "lbl"], 1, "no column 'lbl'"),
+        (["scan", "texts.csv", "--label-column", "id"], 1, "row 1: the label in column 'id' is '000'"),
+        (["scan", "texts.csv", "--detector", "svdd"], 2, "no detector is called 'svdd'"),
+        (["scan", "texts.csv", "--pooling", "max"], 2, "pooling is 'max'"),
+        (["scan", "texts.csv", "--known", "none.txt"], 1, "none.txt: no such file"),
+        (["scan", "texts.csv", "--strict"], 1, "row 11: there is no text"),
+        (["scan", "texts.csv", "--out", "texts.csv"], 2, "is the input itself"),
+        (["scan", "texts.csv", "--out", "out.txt"], 2, "cannot write txt"),
+        (["scan", "texts.csv", "--out", "no/folder/out.csv"], 1, "there is no folder no/folder"),
+        (["scan", "texts.csv", "--max-false-alarms", "0.1", "--flag-rate", "0.1"], 2, "exactly one"),
+        (["scan"], 2, "Missing argument"),
+        (["scan", "texts.csv", "--no-such-option"], 2, "No such option"),
+        (["scan", "texts.csv", "--format", "xls"], 2, "no such format"),
+        (["fit", "texts.csv"], 2, "--model"),
+        (["score", "texts.csv", "--model", "none", "--out", "o.csv"], 1, "no such model folder"),
+        (["info", "none"], 1, "no such model folder"),
+        (["dance"], 2, "No such command"),
+    ],
+)
+def test_errors_say_what_and_exit_with_1_or_2(
+    file: Path,
+    strays: Callable[..., Ran],
+    tiny_bert: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    args: list[str],
+    code: int,
+    message: str,
+) -> None:
+    monkeypatch.chdir(file.parent)
+    before = {path: path.read_bytes() for path in file.parent.iterdir()}
+    encoder = ["--encoder", tiny_bert] if args[0] in ("scan", "fit") and len(args) > 1 else []
+    ran = strays(*args, *encoder)
+    assert (ran.code, ran.out) == (code, "")
+    assert message in ran.err
+    assert "Traceback" not in ran.err
+    assert {path: path.read_bytes() for path in file.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("text,label\na,anomaly\nb,anomaly\nc,anomaly\n", "all 3 texts are labelled anomaly"),
+        ("text,label\na,\n", "got 1 texts"),
+        ("text,label\na,\nb,\n", "got 2 texts"),
+        ("text,label\na,\na,\na,\na,\n", "1 of them normal or unlabelled and different"),
+        ("text,label\n,\n ,\n", "no row has a text in column 'text'"),
+        ("text,label\na,odd\nb,\n", "row 1: the label in column 'label' is 'odd'"),
+    ],
+)
+def test_corpora_that_cannot_be_fitted(
+    tmp_path: Path, strays: Callable[..., Ran], tiny_bert: Path, rows: str, message: str
+) -> None:
+    (tmp_path / "t.csv").write_text(rows)
+    model = tmp_path / "m"
+    ran = strays("fit", tmp_path / "t.csv", "--model", model, "--label-column", "label", "--encoder", tiny_bert)
+    assert (ran.code, ran.out) == (1, "")
+    assert message in ran.err
+    assert not model.exists()
+
+
+def test_a_file_that_was_scored_already_is_not_scored_over(file: Path, model: Path, strays: Callable[..., Ran]) -> None:
+    out = file.parent / "out.csv"
+    strays("score", file, "--model", model, "--out", out)
+    ran = strays("score", out, "--model", model, "--out", file.parent / "again.csv")
+    assert ran.code == 1
+    assert "already has a column 'anomaly_score'" in ran.err
+
+
+def test_an_error_late_in_the_file_leaves_no_output(file: Path, model: Path, strays: Callable[..., Ran]) -> None:
+    rows = "text\n" + "".join(f"{text}\n" for text in farm_texts(300) * 10)
+    (file.parent / "late.csv").write_bytes(rows.encode() + b"caf\xe9\n")
+    ran = strays("score", file.parent / "late.csv", "--model", model, "--out", file.parent / "out.csv")
+    assert ran.code == 1
+    assert "late.csv, line 3002: byte 0xe9 is not UTF-8" in ran.err
+    assert not (file.parent / "out.csv").exists()
+
+
+def test_strange_texts_are_scored(model: Path, tmp_path: Path, strays: Callable[..., Ran]) -> None:
+    texts = [
+        "word " * 210_000,
+        "nul \x00 here",
+        "🐈 emoji",
+        "\u202eright to left שלום",
+        "\x1b[31mred\x1b[0m",
+        "[bold]markup[/]",
+    ]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    ran = strays("score", tmp_path / "t.jsonl", "--model", model, "--out", tmp_path / "o.jsonl")
+    assert ran.code == 0, ran.err
+    rows = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
+    assert [row["text"] for row in rows] == texts
+    assert all(row["anomaly_score"] is not None for row in rows)
+
+
+def test_hostile_texts_cannot_reach_the_terminal(tmp_path: Path, tiny_bert: Path, strays: Callable[..., Ran]) -> None:
+    texts = [*farm_texts(20), "\x1b]0;owned\x07 \x1b[2J", "\u202etxet desrever", "[red]not markup[/red]", "a\rb\nc"]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    out = strays("scan", tmp_path / "t.jsonl", "--encoder", tiny_bert, "--top", 30).out
+    assert not {"\x1b", "\x07", "\u202e", "\r"} & set(out)
+    assert "[red]not markup[/red]" in out
+    assert "a b c" in out
+
+
+def test_a_warning_is_a_line_not_a_traceback(tmp_path: Path, tiny_bert: Path, strays: Callable[..., Ran]) -> None:
+    (tmp_path / "t.txt").write_text("\n".join(f"肝硬化是什么病 {chr(97 + i % 26)}" for i in range(26)))
+    ran = strays("scan", tmp_path / "t.txt", "--encoder", tiny_bert)
+    assert ran.code == 0
+    assert "warning: most of these texts are in Chinese script" in ran.err
+    assert "UserWarning" not in ran.err
+
+
+# ---- the whole program -----------------------------------------------------------------------------------------------
+
+
+def test_help_and_import_load_neither_torch_nor_transformers() -> None:
+    program = """
+import sys
+import strays
+from strays.cli import main
+for args in (["--help"], ["scan", "--help"], ["--version"], ["encoders"]):
+    try:
+        main(args)
+    except SystemExit:
+        pass
+loaded = {"torch", "transformers", "sklearn"} & set(sys.modules)
+assert not loaded, loaded
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_the_installed_command_runs() -> None:
+    command = [sys.executable, "-m", "strays", "--version"]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert ran.stdout.startswith("strays ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_and_option_has_help(command: str, strays: Callable[..., Ran]) -> None:
+    ran = strays(command, "--help")
+    assert ran.code == 0
+    registered = next(c for c in app.registered_commands if (c.name or c.callback.__name__) == command)
+    assert registered.callback.__doc__
+    import typer
+
+    for param in typer.main.get_command(app).commands[command].params:
+        assert getattr(param, "help", None), f"{command} {param.name} has no help"
+
+
+def test_all_commands_are_known_to_these_tests() -> None:
+    assert [c.name or c.callback.__name__ for c in app.registered_commands] == COMMANDS

@@ -1,0 +1,96 @@
+"""The docs say what there is, and the README's blocks run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+import typer
+
+import strays
+from strays.cli import app, main
+from strays.encoders.sources import BUNDLE_PIP, bundled_folder
+
+REPO = Path(strays.__file__).parent.parent.parent
+README = (REPO / "README.md").read_text() if (REPO / "README.md").exists() else ""
+needs_encoder = pytest.mark.skipif(bundled_folder() is None, reason=f"needs the bundled encoder: {BUNDLE_PIP}")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the examples in it, as a reader has after cloning."""
+    shutil.copytree(REPO / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@needs_encoder
+def test_the_readmes_python_runs(workplace: Path) -> None:
+    assert blocks("python")
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), {})
+
+
+@needs_encoder
+def test_the_readmes_commands_run(workplace: Path, capfd: pytest.CaptureFixture) -> None:
+    commands = [line[2:] for block in blocks("console") for line in block.splitlines() if line.startswith("$ ")]
+    assert len(commands) >= 5
+    for command in commands:
+        words = shlex.split(command)
+        assert words[0] == "strays"
+        with pytest.raises(SystemExit) as exit_:
+            main(words[1:])
+        assert exit_.value.code == 0, capfd.readouterr().err
+    assert (workplace / "ranked.csv").exists()
+    assert len((workplace / "scored.jsonl").read_text().splitlines()) == 300
+
+
+@needs_encoder
+def test_the_demo_finds_strays(workplace: Path) -> None:
+    """What `make demo` shows: of its first ten rows most are strays, and spam like the known one leads."""
+    import csv
+    import json
+
+    with pytest.raises(SystemExit):
+        main(["scan", "examples/workshop.csv", "--known", "examples/workshop_known.txt", "--out", "out.jsonl"])
+    lines = Path("examples/workshop_labels.csv").read_text().splitlines()
+    truth = {row["id"]: row["label"] for row in csv.DictReader(lines)}
+    rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    top = sorted(rows, key=lambda row: -row["anomaly_score"])[:10]
+    assert [truth[row["id"]] for row in top[:3]] == ["anomaly"] * 3
+    assert sum(truth[row["id"]] == "anomaly" for row in top) >= 6
+
+
+def test_the_command_line_page_names_every_command_and_option() -> None:
+    page = (REPO / "docs" / "cli.md").read_text()
+    for name, command in typer.main.get_command(app).commands.items():
+        assert f"`strays {name}" in page
+        for param in command.params:
+            for option in param.opts:
+                assert not option.startswith("--") or option in ("--help", "--model") or option in page, option
+
+
+def test_the_picture_asks_for_nothing_from_elsewhere() -> None:
+    picture = (REPO / "docs" / "scan.svg").read_text()
+    assert re.findall(r"https?://[^\"]*", picture) == ["http://www.w3.org/2000/svg"]
+
+
+def test_links_in_the_docs_lead_somewhere() -> None:
+    for page in [REPO / "README.md", *(REPO / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_no_machine_paths_in_the_repo() -> None:
+    for path in REPO.rglob("*"):
+        parts = path.relative_to(REPO).parts
+        if path.suffix in (".py", ".md", ".toml", ".txt", ".csv") and not parts[0].startswith("."):
+            text = path.read_text(encoding="utf-8")
+            assert not re.search(r"(?<!\w)/(root|home|work|farm)/", text), path

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strays import TextOutlierDetector
+from strays.detectors import AISVDD, DETECTORS, CentroidDistance, Detector
+from strays.errors import DataError, ModelError, StraysWarning, UsageError
+from strays.evaluation import auc
+from tests.conftest import HashEncoder, farm_texts, save_tiny_bert
+
+NORMAL = farm_texts(200)
+SPAM = [
+    f"win {prize} cash now click {n}" for n in ("here", "there", "fast", "today") for prize in ("big", "free", "hot")
+]
+TEXTS = NORMAL[:160] + SPAM[:6]
+LABELS = [None] * 160 + ["anomaly"] * 6
+
+
+def fitted(detector: str | Detector = "auto", labels: list | None = None, **options: object) -> TextOutlierDetector:
+    return TextOutlierDetector(HashEncoder(), detector, **options).fit(TEXTS, labels)  # type: ignore[arg-type]
+
+
+def test_auto_learns_from_anomalies_where_there_are_any() -> None:
+    assert type(fitted(labels=LABELS).detector_).__name__ == "AISVDD"
+    assert type(fitted().detector_).__name__ == "CentroidDistance"
+    assert type(fitted(labels=["normal"] * 100 + [None] * 66).detector_).__name__ == "CentroidDistance"
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_every_detector_finds_spam_among_animals(name: str) -> None:
+    model = fitted(name, LABELS)
+    scores = model.anomaly_score(NORMAL[160:] + SPAM[6:])
+    assert auc(np.r_[np.ones(40), -np.ones(6)].astype(int), scores) > 0.9
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_save_and_load_give_the_same_answers(name: str, tmp_path: Path) -> None:
+    model = fitted(name, LABELS).set_threshold(flag_rate=0.1)
+    new = NORMAL[150:] + SPAM
+    model.save(tmp_path / "m")
+    loaded = TextOutlierDetector.load(tmp_path / "m", encoder=HashEncoder())
+    before, after = model.score(new), loaded.score(new)
+    assert np.array_equal(before.anomaly_score, after.anomaly_score)
+    assert np.array_equal(before.p_value, after.p_value)
+    assert np.array_equal(before.flagged, after.flagged)
+    assert before.flagged.any()
+    assert loaded.info() == model.info()
+    assert {path.suffix for path in (tmp_path / "m").iterdir()} == {".json", ".safetensors"}
+
+
+def test_a_transformer_encoder_is_found_again_on_loading(tiny_bert: Path, tmp_path: Path) -> None:
+    model = TextOutlierDetector(str(tiny_bert), "centroid").fit(NORMAL[:50])
+    model.save(tmp_path / "m")
+    loaded = TextOutlierDetector.load(tmp_path / "m")
+    np.testing.assert_allclose(loaded.anomaly_score(SPAM), model.anomaly_score(SPAM), atol=1e-6)
+
+
+def test_another_encoder_in_the_same_place_is_noticed(tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    folder.mkdir()
+    save_tiny_bert(folder)
+    TextOutlierDetector(str(folder), "centroid").fit(NORMAL[:50]).save(tmp_path / "m")
+    save_tiny_bert(folder, seed=1)
+    with pytest.raises(ModelError, match="not the one this model was fitted with"):
+        TextOutlierDetector.load(tmp_path / "m").anomaly_score(SPAM)
+
+
+def test_an_encoder_object_must_be_given_again(tmp_path: Path) -> None:
+    fitted().save(tmp_path / "m")
+    with pytest.raises(ModelError, match=r"load\(\.\.\., encoder=\.\.\.\)"):
+        TextOutlierDetector.load(tmp_path / "m")
+
+
+def test_the_same_seed_gives_the_same_scores() -> None:
+    first, second, other = (fitted(labels=LABELS, random_state=seed).anomaly_score(NORMAL) for seed in (3, 3, 4))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, other)
+
+
+def test_a_score_does_not_depend_on_its_batch(tiny_bert: Path) -> None:
+    model = TextOutlierDetector(str(tiny_bert)).fit(TEXTS, LABELS)
+    together = model.anomaly_score(NORMAL[:60])
+    np.testing.assert_allclose(model.anomaly_score(NORMAL[:60][::-1])[::-1], together, rtol=1e-5)
+    np.testing.assert_allclose([model.anomaly_score([text])[0] for text in NORMAL[:10]], together[:10], rtol=1e-5)
+
+
+def test_training_scores_are_those_of_the_fitted_model() -> None:
+    model = fitted(labels=LABELS)
+    np.testing.assert_allclose(model.training_scores_, model.anomaly_score(TEXTS))
+
+
+def test_held_out_texts_are_not_seen_by_the_detector() -> None:
+    seen = []
+
+    class Watching(CentroidDistance):
+        def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+            seen.append((len(X), int((y < 0).sum())))
+            super()._fit(X, y)
+
+    model = fitted(Watching(), LABELS, held_out=0.25)
+    assert model.summary_.n_held_out == 40
+    assert seen == [(126, 6)]  # all but the 40; no known anomaly is spent on calibration
+
+
+def test_p_values_of_fresh_normals_are_honest() -> None:
+    """Over many splits, a share of at most a (up to chance) of fresh normal texts has p <= a."""
+    rng = np.random.default_rng(0)
+    low = []
+    for seed in range(40):
+        order = rng.permutation(200)
+        model = TextOutlierDetector(HashEncoder(), "centroid", random_state=seed).fit([NORMAL[i] for i in order[:150]])
+        low.append((model.p_value([NORMAL[i] for i in order[150:]]) <= 0.1).mean())
+    assert np.mean(low) <= 0.1 + 3 * np.std(low) / np.sqrt(len(low))
+    assert np.mean(low) > 0.03
+
+
+def test_thresholds_change_without_refitting() -> None:
+    model = fitted(labels=LABELS)
+    new = NORMAL[160:] + SPAM[6:]
+    scores = model.anomaly_score(new)
+    assert (model.set_threshold(top=3).predict(new) == -1).sum() == 3
+    assert set(np.flatnonzero(model.predict(new) == -1)) == set(np.argsort(-scores)[:3])
+    by_p = model.set_threshold(max_false_alarms=0.1).predict(new)
+    assert np.array_equal(by_p == -1, model.p_value(new) <= 0.1)
+    assert (model.set_threshold(flag_rate=0.25).predict(TEXTS) == -1).sum() == int(0.25 * len(TEXTS))
+    assert np.array_equal(model.decision_function(new) < 0, model.predict(new) == -1)
+    assert np.array_equal(model.score_samples(new), -model.anomaly_score(new))
+    assert np.array_equal(scores, model.anomaly_score(new))
+
+
+def test_a_rate_finer_than_the_data_can_tell_draws_a_warning() -> None:
+    model = fitted()
+    with pytest.warns(StraysWarning, match="nothing will be flagged"):
+        model.set_threshold(max_false_alarms=0.001)
+    assert (model.predict(SPAM) == 1).all()
+
+
+def test_texts_are_encoded_once() -> None:
+    model = fitted()
+    model.encoder_.seen.clear()
+    model.score(SPAM)
+    assert model.encoder_.seen == [SPAM]
+
+
+def test_no_texts_no_scores() -> None:
+    assert fitted().anomaly_score([]).shape == (0,)
+    assert fitted().predict([]).shape == (0,)
+
+
+def test_a_detector_object_is_cloned_and_keeps_its_settings() -> None:
+    detector = AISVDD(hidden_size=8, epochs=1)
+    model = fitted(detector, LABELS)
+    assert not hasattr(detector, "weights_")
+    assert (model.detector_.hidden_size, model.detector_.random_state) == (8, 0)
+    assert fitted(AISVDD(random_state=7), LABELS).detector_.random_state == 7
+
+
+def test_info_is_plain_data() -> None:
+    info = fitted(labels=LABELS).info()
+    assert json.loads(json.dumps(info)) == info
+    assert info["detector"]["name"] == "ai-svdd"
+    assert info["fitted_on"]["n_anomaly"] == 6
+
+
+# ---- what bad input gets ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        ([], None, "got 0 texts"),
+        (["one"], None, "got 1 texts"),
+        (["one", "two"], None, "got 2 texts, 2 of them"),
+        (["same"] * 50, None, "1 of them normal or unlabelled and different"),
+        (NORMAL[:5], ["anomaly"] * 5, "all 5 texts are labelled anomaly"),
+        (NORMAL[:5], ["normal"] * 2 + ["anomaly"] * 3, "2 of them normal"),
+        (NORMAL[:5], ["normal"] * 4, "got 4 labels for 5 texts"),
+        (NORMAL[:5], ["normal"] * 4 + ["spam"], r"labels\[4\] is 'spam'; expected 'normal', 'anomaly'"),
+        (NORMAL[:5], [1, 1, 1, 1, -1], r"labels\[0\] is 1"),
+        ([*NORMAL[:5], None], None, r"texts\[5\] is None"),
+        ("one text", None, r"pass \[text\]"),
+    ],
+)
+def test_bad_texts_and_labels_are_refused(texts: list, labels: list | None, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        TextOutlierDetector(HashEncoder()).fit(texts, labels)
+
+
+def test_an_encoder_that_cannot_tell_texts_apart() -> None:
+    with pytest.raises(DataError, match=r"cannot tell these texts apart: all 5 get one embedding"):
+        TextOutlierDetector(BadEncoder(np.ones((5, 3)))).fit(NORMAL[:5])
+
+
+def test_three_texts_are_enough() -> None:
+    model = TextOutlierDetector(HashEncoder()).fit(["a cat", "a dog", "a bird"])
+    assert np.isfinite(model.score(["a cat", "something else"]).p_value).all()
+
+
+def test_labels_may_be_written_loosely() -> None:
+    model = fitted(labels=["Normal ", "", None, " "] * 40 + ["ANOMALY"] * 6)
+    assert (model.summary_.n_normal, model.summary_.n_unlabelled, model.summary_.n_anomaly) == (40, 120, 6)
+
+
+class BadEncoder:
+    def __init__(self, embeddings: np.ndarray) -> None:
+        self.embeddings = embeddings
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        return self.embeddings
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "message"),
+    [
+        (np.full((5, 3), np.nan), "NaN or infinity for text 0"),
+        (np.ones((4, 3)), "one row for each"),
+        (np.ones(5), "one row for each"),
+    ],
+)
+def test_an_encoder_that_breaks_its_promise(embeddings: np.ndarray, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        TextOutlierDetector(BadEncoder(embeddings)).fit(NORMAL[:5])
+
+
+def test_an_encoder_of_another_dimension_at_scoring(tmp_path: Path) -> None:
+    fitted().save(tmp_path / "m")
+    loaded = TextOutlierDetector.load(tmp_path / "m", encoder=HashEncoder(dimension=5))
+    with pytest.raises(ValueError, match="5 features"):
+        loaded.anomaly_score(SPAM)
+
+
+def test_unknown_detectors_and_objects_that_are_none() -> None:
+    with pytest.raises(UsageError, match="no detector is called 'svdd'"):
+        fitted("svdd")
+    with pytest.raises(UsageError, match="an object from strays"):
+        fitted(object())  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="held_out"):
+        fitted(held_out=1.5)
+
+
+def test_an_unfitted_model_says_so(tmp_path: Path) -> None:
+    model = TextOutlierDetector(HashEncoder())
+    for call in (lambda: model.predict(SPAM), lambda: model.save(tmp_path / "m"), lambda: model.set_threshold(top=1)):
+        with pytest.raises(UsageError, match="not fitted yet"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"detector": {"name": "os.system", "params": {}}},
+        {"detector": {"name": "ai-svdd", "params": {"no_such": 1}}},
+        {"detector": {"name": "lof", "params": {}}},
+        {"threshold": {"rule": "sometimes", "value": 1}},
+        {"threshold": {"rule": "top", "value": -1}},
+        {"summary": {}},
+        {"encoder": None},
+    ],
+)
+def test_a_config_that_does_not_fit_its_arrays(tmp_path: Path, change: dict) -> None:
+    fitted(labels=LABELS).save(tmp_path / "m")
+    path = tmp_path / "m" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ModelError, match="fit it again"):
+        TextOutlierDetector.load(tmp_path / "m", encoder=HashEncoder())
+
+
+def test_repr_and_clone() -> None:
+    from sklearn.base import clone
+
+    model = TextOutlierDetector("default", "lof", random_state=4)
+    assert "lof" in repr(model)
+    assert clone(model).random_state == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(model)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strays.errors import ModelError
+from strays.persistence import ARRAYS, CONFIG, FORMAT_VERSION, load_folder, save_folder
+
+ARRAYS_IN = {"a": np.arange(6.0).reshape(2, 3), "b": np.array(2.5), "c": np.array([1, 2], dtype=np.int64)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_folder(tmp_path / "model", {"name": "x"}, ARRAYS_IN)
+    return tmp_path / "model"
+
+
+def test_what_is_saved_is_loaded(folder: Path) -> None:
+    config, arrays = load_folder(folder)
+    assert config["name"] == "x"
+    assert config["format_version"] == FORMAT_VERSION
+    assert {name: array.tolist() for name, array in arrays.items()} == {n: a.tolist() for n, a in ARRAYS_IN.items()}
+    assert sorted(path.name for path in folder.iterdir()) == [ARRAYS, CONFIG]
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_an_older_model_is_replaced(folder: Path) -> None:
+    save_folder(folder, {"name": "y"}, {"z": np.zeros(1)})
+    config, arrays = load_folder(folder)
+    assert (config["name"], list(arrays)) == ("y", ["z"])
+
+
+def test_other_things_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(ModelError, match="other things in it"):
+        save_folder(tmp_path, {}, {})
+    with pytest.raises(ModelError, match="is a file"):
+        save_folder(tmp_path / "thesis.tex", {}, {})
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_failed_save_keeps_the_older_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(ModelError, match="No space left on device"):
+        save_folder(folder, {"name": "y"}, {})
+    monkeypatch.undo()
+    assert load_folder(folder)[0]["name"] == "x"
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("name", [CONFIG, ARRAYS])
+def test_a_missing_file(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(ModelError, match=f"{name} is missing"):
+        load_folder(folder)
+
+
+def test_no_folder_at_all(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no such model folder"):
+        load_folder(tmp_path / "none")
+
+
+def test_every_flipped_bit_of_the_arrays_is_noticed(folder: Path) -> None:
+    whole = (folder / ARRAYS).read_bytes()
+    for position in range(0, len(whole), 7):
+        damaged = bytearray(whole)
+        damaged[position] ^= 1
+        (folder / ARRAYS).write_bytes(damaged)
+        with pytest.raises(ModelError, match="damaged or of another model"):
+            load_folder(folder)
+    (folder / ARRAYS).write_bytes(whole[:-1])
+    with pytest.raises(ModelError, match="damaged or of another model"):
+        load_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"format_version": FORMAT_VERSION + 1, "strays_version": "9.9"},
+            r"newer strays \(9\.9\).*pip install --upgrade",
+        ),
+        ({"format_version": "one"}, "format version 'one'"),
+        ({"format": "something"}, "does not describe a strays model"),
+    ],
+)
+def test_a_config_of_another_kind(folder: Path, change: dict, message: str) -> None:
+    config = json.loads((folder / CONFIG).read_text())
+    (folder / CONFIG).write_text(json.dumps(config | change))
+    with pytest.raises(ModelError, match=message):
+        load_folder(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "null", "[" * 100_000, "\x00"])
+def test_a_config_that_is_no_config(folder: Path, text: str) -> None:
+    (folder / CONFIG).write_text(text)
+    with pytest.raises(ModelError, match="fit"):
+        load_folder(folder)
