@@ -54,14 +54,20 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def save_tiny_bert(folder: Path, words: list[str] | None = None, seed: int = 0) -> None:
     import torch
-    from transformers import BertConfig, BertModel, BertTokenizerFast
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
     letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
     corpus_words = sorted({word for text in farm_texts(400) for word in text.split()})
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{c}" for c in letters)]
     vocabulary += words or corpus_words
-    (folder / "vocab.txt").write_text("\n".join(dict.fromkeys(vocabulary)), encoding="utf-8")
-    tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=64)
+    ids = {piece: i for i, piece in enumerate(dict.fromkeys(vocabulary))}
+    pieces = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
+    pieces.normalizer = normalizers.BertNormalizer(lowercase=True)
+    pieces.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    pieces.post_processor = processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))
+    special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=pieces, model_max_length=64, **special)
     tokenizer.save_pretrained(folder)
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strays import calibration
-from strays.calibration import Calibration, Threshold, threshold
+from strays.calibration import Calibration, threshold
 from strays.errors import UsageError
 
 HELD_OUT = np.array([3.0, 1.0, 2.0, 4.0])
@@ -76,6 +76,8 @@ def test_a_long_corpus_is_thinned_without_moving_its_quantiles(monkeypatch: pyte
         ({"flag_rate": 0.1, "top": 3}, "flag_rate and top"),
         ({"max_false_alarms": 1.5}, "between 0 and 1"),
         ({"flag_rate": -0.1}, "between 0 and 1"),
+        ({"flag_rate": float("nan")}, "expected a number"),
+        ({"top": "ten"}, "expected a number"),
         ({"top": 2.5}, "whole number"),
         ({"top": -1}, "whole number"),
     ],
@@ -85,7 +87,14 @@ def test_thresholds_that_cannot_be_are_refused(options: dict, message: str) -> N
         threshold(**options)
 
 
+@pytest.mark.parametrize(("n", "rate"), [(4, 0.2), (19, 0.05), (1000, 0.05)])
+def test_the_default_threshold_is_one_the_data_can_tell(n: int, rate: float) -> None:
+    c = Calibration.from_scores(np.arange(n), np.arange(n))
+    assert c.default_threshold() == threshold(max_false_alarms=rate)
+    assert c.flagged(c.default_threshold(), np.array([n + 1.0])).all()
+
+
 def test_a_threshold_says_what_it_flags() -> None:
-    assert "p-value <= 0.05" in str(Threshold())
+    assert "p-value <= 0.05" in str(threshold(max_false_alarms=0.05))
     assert "share 0.1" in str(threshold(flag_rate=0.1))
     assert "100 highest" in str(threshold(top=100))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strays import TextOutlierDetector
+from strays import TextOutlierDetector, load_encoder
 from strays.detectors import AISVDD, DETECTORS, CentroidDistance, Detector
 from strays.errors import DataError, ModelError, StraysWarning, UsageError
 from strays.evaluation import auc
@@ -58,6 +58,13 @@ def test_a_transformer_encoder_is_found_again_on_loading(tiny_bert: Path, tmp_pa
     model.save(tmp_path / "m")
     loaded = TextOutlierDetector.load(tmp_path / "m")
     np.testing.assert_allclose(loaded.anomaly_score(SPAM), model.anomaly_score(SPAM), atol=1e-6)
+
+
+def test_a_loaded_model_can_be_fitted_again_with_its_own_settings(tiny_bert: Path, tmp_path: Path) -> None:
+    model = TextOutlierDetector(load_encoder(str(tiny_bert), pooling="cls"), "centroid").fit(NORMAL[:50])
+    model.save(tmp_path / "m")
+    again = TextOutlierDetector.load(tmp_path / "m").fit(NORMAL[:50])
+    np.testing.assert_allclose(again.anomaly_score(SPAM), model.anomaly_score(SPAM), atol=1e-6)
 
 
 def test_another_encoder_in_the_same_place_is_noticed(tmp_path: Path) -> None:
@@ -258,6 +265,8 @@ def test_an_unfitted_model_says_so(tmp_path: Path) -> None:
         {"detector": {"name": "lof", "params": {}}},
         {"threshold": {"rule": "sometimes", "value": 1}},
         {"threshold": {"rule": "top", "value": -1}},
+        {"threshold": {"rule": "top", "value": "abc"}},
+        {"threshold": {"rule": "top", "value": 1e999}},
         {"summary": {}},
         {"encoder": None},
     ],

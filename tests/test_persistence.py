@@ -46,12 +46,44 @@ def test_a_failed_save_keeps_the_older_model(folder: Path, monkeypatch: pytest.M
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(ModelError, match="No space left on device"):
         save_folder(folder, {"name": "y"}, {})
     monkeypatch.undo()
     assert load_folder(folder)[0]["name"] == "x"
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_an_interrupted_save_keeps_the_older_model(folder: Path, monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
+    rename, calls = Path.rename, []
+
+    def interrupted(self: Path, target: Path) -> Path:
+        calls.append(target)
+        if len(calls) == failing:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save_folder(folder, {"name": "y"}, {})
+    assert load_folder(folder)[0]["name"] == "x"
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_model_with_other_files_beside_it_is_not_replaced(folder: Path) -> None:
+    (folder / "notes.md").write_text("mine")
+    with pytest.raises(ModelError, match="other things in it"):
+        save_folder(folder, {}, {})
+    assert (folder / "notes.md").read_text() == "mine"
+
+
+def test_a_link_to_a_model_is_followed(folder: Path) -> None:
+    link = folder.parent / "link"
+    link.symlink_to(folder)
+    save_folder(link, {"name": "y"}, {})
+    assert link.is_symlink()
+    assert load_folder(folder)[0]["name"] == "y"
 
 
 @pytest.mark.parametrize("name", [CONFIG, ARRAYS])

@@ -9,7 +9,9 @@ anomalies nobody has labelled only make the p-values larger, that is, more cauti
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -25,8 +27,8 @@ MOST_KEPT = 100_000
 class Threshold:
     """What a user wants flagged. Build it with `threshold`, which checks it."""
 
-    rule: Rule = "max_false_alarms"
-    value: float = 0.05
+    rule: Rule
+    value: float
 
     def __str__(self) -> str:
         if self.rule == "max_false_alarms":
@@ -46,11 +48,13 @@ def threshold(
         got = " and ".join(given) or "none of them"
         raise UsageError(f"got {got}; expected exactly one of max_false_alarms, flag_rate and top")
     rule, value = next(iter(given.items()))
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise UsageError(f"{rule} is {value!r}; expected a number")
     if rule == "top" and (value != int(value) or value < 0):
         raise UsageError(f"top is {value}; expected a whole number of texts, 0 or more")
     if rule != "top" and not 0 <= value <= 1:
         raise UsageError(f"{rule} is {value}; expected a share between 0 and 1")
-    return Threshold(rule, value)  # type: ignore[arg-type]
+    return Threshold(rule, value)
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,10 @@ class Calibration:
     def lowest_p_value(self) -> float:
         """No text can get a p-value below this; more held-out normals lower it."""
         return 1 / (len(self.normal_scores) + 1)
+
+    def default_threshold(self) -> Threshold:
+        """At most 5 % false alarms, or, with few held-out texts, the lowest rate they can tell."""
+        return Threshold("max_false_alarms", max(0.05, self.lowest_p_value))
 
     def p_value(self, scores: np.ndarray) -> np.ndarray:
         """The share of fresh normal texts expected to score at least this high; ties count as at least."""

@@ -62,7 +62,7 @@ DetectorName = Annotated[
     str,
     typer.Option("--detector", help="auto, ai-svdd, deep-svdd, centroid, oc-svm, isolation-forest or lof."),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 MaxFalseAlarms = Annotated[
     float | None, typer.Option(help="Flag so that at most this share of normal texts is flagged.", metavar="SHARE")
 ]
@@ -378,6 +378,9 @@ def main(argv: list[str] | None = None) -> NoReturn:
             sys.exit(2 if isinstance(error, UsageError) else 1)
         except BrokenPipeError:
             sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
+            sys.exit(1)
+        except OSError as error:
+            terminal.say(f"error: could not read or write ({error})", "red")
             sys.exit(1)
         except KeyboardInterrupt:
             terminal.say("stopped")

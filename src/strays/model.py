@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from strays import __version__
-from strays.calibration import MOST_KEPT, Calibration, Threshold, threshold
+from strays.calibration import MOST_KEPT, Calibration, threshold
 from strays.detectors import DETECTORS, Detector, detector_class
 from strays.encoders import Encoder, load_encoder
 from strays.encoders.base import check_texts
@@ -93,16 +93,17 @@ class TextOutlierDetector(BaseEstimator):
         """Learn what is normal from texts and, where there are any, labels: 'normal', 'anomaly' or None for each."""
         if not 0 < self.held_out < 1:
             raise UsageError(f"held_out is {self.held_out}; expected a share between 0 and 1")
+        self._expected_fingerprint = None
         texts = check_texts(texts)
         y = parse_labels(labels, len(texts))
         _require_variety(texts, y)
         detector = self._make_detector(y)
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         X = self._encode(texts)
-        if (X == X[0]).all():
+        if not np.ptp(X, axis=0).any():
             raise DataError(
-                f"the encoder {self.encoder!r} cannot tell these texts apart: all {len(texts)} get one embedding. Choose "
-                "an encoder made for their language"
+                f"the encoder {self.encoder_!r} cannot tell these texts apart: all {len(texts)} get one embedding. "
+                "Choose an encoder made for their language"
             )
 
         rng = np.random.default_rng(self.random_state)
@@ -113,7 +114,7 @@ class TextOutlierDetector(BaseEstimator):
         self.detector_ = detector.fit(X[seen], y[seen])
         self.training_scores_ = self.detector_.anomaly_score(X)
         self.calibration_ = Calibration.from_scores(self.training_scores_[held_out], self.training_scores_)
-        self.threshold_ = Threshold()
+        self.threshold_ = self.calibration_.default_threshold()
         self.summary_ = FitSummary(
             n_texts=len(texts),
             n_normal=int((y > 0).sum()),
@@ -229,7 +230,7 @@ class TextOutlierDetector(BaseEstimator):
             },
             "detector": {"name": name, "params": _plain_params(self.detector_)},
             "held_out": self.held_out,
-            "random_state": self.random_state,
+            "random_state": None if self.random_state is None else int(self.random_state),
             "threshold": asdict(self.threshold_),
             "summary": asdict(self.summary_),
         }
@@ -261,18 +262,20 @@ class TextOutlierDetector(BaseEstimator):
                 )
             detector = detector_class(config["detector"]["name"])(**config["detector"]["params"])
             state = {key.removeprefix("detector/"): a for key, a in arrays.items() if key.startswith("detector/")}
+            if encoder is None:
+                encoder = load_encoder(**settings, device=device, progress=progress)
             model = cls(
-                encoder=settings["name"] if encoder is None else encoder,
+                encoder=encoder,
                 detector=detector,
                 held_out=config["held_out"],
                 random_state=config["random_state"],
             )
-            model.encoder_ = load_encoder(**settings, device=device, progress=progress) if encoder is None else encoder
+            model.encoder_ = encoder
             model.detector_ = clone(detector).set_state(state)
             model.calibration_ = Calibration(arrays["calibration/normal_scores"], arrays["calibration/corpus_scores"])
             model.threshold_ = threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]})
             model.summary_ = FitSummary(**config["summary"])
-        except (KeyError, TypeError, AttributeError, UsageError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ModelError(f"{path}: the model's files do not fit together ({error!r}); fit it again") from error
         model._expected_fingerprint = config["encoder"].get("fingerprint")
         return model
@@ -285,7 +288,7 @@ class TextOutlierDetector(BaseEstimator):
         expected = self._expected_fingerprint
         if expected is not None and getattr(self.encoder_, "fingerprint", None) != expected:
             raise ModelError(
-                f"the encoder {self.encoder!r} is not the one this model was fitted with (its weights or settings "
+                f"the encoder {self.encoder_!r} is not the one this model was fitted with (its weights or settings "
                 "differ), so scores would mean nothing. Use the same encoder, or fit again"
             )
         X = np.asarray(self.encoder_.encode(texts))

@@ -28,26 +28,24 @@ ARRAYS = "arrays.safetensors"
 def save_folder(path: str | Path, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write a model folder; an older model there is replaced, anything else is left alone and refused."""
     check_target(path)
-    folder = Path(path)
+    folder = Path(path).resolve()
     data = save({name: np.asarray(array, order="C") for name, array in arrays.items()})
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "arrays_sha256": hashlib.sha256(data).hexdigest()}
     text = json.dumps(head | config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     new = folder.with_name(f".{folder.name}.{os.getpid()}.new")
     old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir()
-        (new / ARRAYS).write_bytes(data)
-        (new / CONFIG).write_text(text, encoding="utf-8")
+        new.mkdir(parents=True)
+        _write_durably(new / ARRAYS, data)
+        _write_durably(new / CONFIG, text.encode("utf-8"))
         if folder.exists():
             folder.rename(old)
         new.rename(folder)
     except OSError as error:
-        if old.exists() and not folder.exists():
-            old.rename(folder)
         raise ModelError(f"{folder}: could not be written ({error.strerror or error}); nothing was changed") from error
     finally:
+        if old.exists() and not folder.exists():  # stopped between the two renames, by whatever
+            old.rename(folder)
         shutil.rmtree(new, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
 
@@ -55,10 +53,12 @@ def save_folder(path: str | Path, config: dict[str, Any], arrays: dict[str, np.n
 def check_target(path: str | Path) -> None:
     """Raise if a model folder could not be written here without losing something else."""
     folder = Path(path)
-    if folder.is_dir() and any(folder.iterdir()) and not _is_model(folder):
-        raise ModelError(f"{folder}: is a folder with other things in it; expected a new name or an older model")
     if folder.exists() and not folder.is_dir():
         raise ModelError(f"{folder}: is a file; expected the name of a folder for the model")
+    if folder.is_dir():
+        others = {entry.name for entry in folder.iterdir()} - {CONFIG, ARRAYS}
+        if others or (any(folder.iterdir()) and not _is_model(folder)):
+            raise ModelError(f"{folder}: is a folder with other things in it; expected a new name or an older model")
 
 
 def load_folder(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -90,6 +90,13 @@ def load_folder(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]
         return config, load(data)
     except (SafetensorError, ValueError) as error:
         raise ModelError(f"{folder}: {ARRAYS} is not readable ({error}); fit the model again") from error
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _is_model(folder: Path) -> bool:

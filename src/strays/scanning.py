@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from strays.calibration import threshold
 from strays.corpus import Corpus, read_corpus
 from strays.encoders.transformer import TransformerEncoder
 from strays.model import Scores, TextOutlierDetector
@@ -78,6 +79,9 @@ def fit_table(
     progress: OpenProgress,
 ) -> tuple[TextOutlierDetector, Corpus]:
     """A model fitted on all rows of a table that have a text, and the corpus they make."""
+    chosen = not max_false_alarms is flag_rate is None
+    if chosen:  # what cannot be is refused now rather than after the work
+        threshold(max_false_alarms=max_false_alarms, flag_rate=flag_rate)
     if label_column is not None:
         table.require_column(label_column, "--label-column")
     column = table.text_column(text_column, besides=(label_column,))
@@ -86,6 +90,6 @@ def fit_table(
     with progress("encoding") as show:
         encoder.progress = show
         model.fit(corpus.texts, corpus.labels)
-    if not max_false_alarms is flag_rate is None:
+    if chosen:
         model.set_threshold(max_false_alarms=max_false_alarms, flag_rate=flag_rate)
     return model, corpus

@@ -32,7 +32,7 @@ def show_ranking(rows: list[dict[str, Any]], title: str, console: Console | None
     """The oddest rows on stdout (or another console), one a line; the text takes the width that is left."""
     console = console or Console(highlight=False, soft_wrap=True)
     width = max(3, *(len(str(row["row"])) for row in rows)) if rows else 3
-    console.print(Text(title, "bold"))
+    console.print(Text(printable(title), "bold"))
     console.print(Text(f"{'row':>{width}}  score  p-value         text", "dim"))
     for row in rows:
         mark, style = (
@@ -50,7 +50,9 @@ def show_ranking(rows: list[dict[str, Any]], title: str, console: Console | None
 
 def show_facts(facts: dict[str, str], title: str) -> None:
     """Names and values, one a line."""
-    table = RichTable(title=Text(title), title_justify="left", title_style="bold", box=None, show_header=False)
+    table = RichTable(
+        title=Text(printable(title)), title_justify="left", title_style="bold", box=None, show_header=False
+    )
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     for name, value in facts.items():

@@ -74,9 +74,11 @@ def test_gradients_by_hand_are_autograds(activation: str) -> None:
 
 def test_small_corpora_train_for_a_minimum_of_steps(blobs) -> None:
     X = blobs[0]  # 440 rows: 4 batches
-    assert len(AISVDD(**SMALL, epochs=3).fit(X).loss_) == 50
-    assert len(AISVDD(**SMALL, epochs=3, min_steps=1).fit(X).loss_) == 3
-    assert len(AISVDD(**SMALL, epochs=60).fit(X).loss_) == 60
+    y = blobs[1]
+    assert len(AISVDD(**SMALL, epochs=3).fit(X, y).loss_) == 50
+    assert len(AISVDD(**SMALL, epochs=3, min_steps=1).fit(X, y).loss_) == 3
+    assert len(AISVDD(**SMALL, epochs=60).fit(X, y).loss_) == 60
+    assert len(AISVDD(**SMALL, epochs=3).fit(X).loss_) == 3  # without anomalies it would learn its rows by heart
 
 
 def test_every_layer_has_norm_one(blobs) -> None:
@@ -155,6 +157,8 @@ def test_batches_hold_every_row_and_a_positive_mass(
     for batch in batches:
         normals, anomalies = (y[batch] > 0).sum(), (y[batch] < 0).sum()
         assert normals >= 1
+        if reuse or n_anomaly == 0:
+            assert len(batch) <= batch_size + 1 + n_anomaly * (n_anomaly > n_normal)
         assert anomalies >= 1 or not reuse or n_anomaly == 0
         if n_normal > n_anomaly and not reuse:
             assert normals > anomalies

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -126,6 +127,24 @@ def test_incomplete_state_is_refused(detector: Detector, blobs) -> None:
         state = {name: array for name, array in state.items() if not name.startswith("weights_")}
     with pytest.raises(ModelError, match="fit it again"):
         clone(detector).set_state(state)
+
+
+def test_fresh_normals_score_like_those_seen(detector: Detector) -> None:
+    """With fewer rows than dimensions a network can learn its rows by heart; it must not, without labels."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(480, 128)) + 1
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    detector.fit(X[:96])
+    seen, fresh = detector.anomaly_score(X[:96]), detector.anomaly_score(X[96:])
+    assert np.median(fresh) - np.median(seen) < 6 * np.std(seen)
+
+
+def test_a_fit_that_fails_leaves_nothing_to_score_with(detector: Detector, blobs) -> None:
+    detector.fit(blobs[0])
+    with pytest.raises(DataError):
+        detector.fit(np.ones((20, 24)))
+    with pytest.raises(NotFittedError):
+        detector.anomaly_score(blobs[0])
 
 
 def test_pipeline_and_grid_search(detector: Detector, blobs) -> None:

@@ -250,6 +250,9 @@ def test_the_fingerprint_is_of_weights_and_settings(tiny_bert: Path, tmp_path: P
         load_encoder(str(tiny_bert), max_length=10),
     ]
     assert len({first, *(encoder.fingerprint for encoder in others)}) == 5
+    vocabulary = (tmp_path / "copy" / "tokenizer.json").read_text().replace('"cat"', '"tac"')
+    (tmp_path / "copy" / "tokenizer.json").write_text(vocabulary)
+    assert load_encoder(str(tmp_path / "copy")).fingerprint != first
 
 
 @pytest.mark.parametrize(
@@ -278,6 +281,17 @@ def test_a_foreign_script_draws_one_warning_that_names_a_better_choice(encoder: 
         encoder.encode(["12345 !!"])
     with pytest.warns(StraysWarning, match=r"Cyrillic script.*multilingual"):
         encoder.encode(["Привет, как дела?"])
+
+
+def test_a_language_of_several_scripts_draws_the_warning_too(encoder: TransformerEncoder) -> None:
+    with pytest.warns(StraysWarning, match="multilingual|zh"):
+        encoder.encode(["昨日はカレーライスを食べました", "新しいスマートフォンを買いたい"])
+
+
+@pytest.mark.parametrize("device", ["toaster", "cuda:99"])
+def test_a_device_that_is_not_there(tiny_bert: Path, device: str) -> None:
+    with pytest.raises(UsageError, match=f"device '{device}' cannot be used here.*expected auto, cpu, cuda or mps"):
+        load_encoder(str(tiny_bert), device=device).encode(["a"])
 
 
 def test_an_encoder_made_for_the_script_does_not_warn(tmp_path: Path) -> None:

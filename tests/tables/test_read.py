@@ -151,7 +151,7 @@ def test_an_ambiguous_or_wrong_text_column_lists_the_columns(tmp_path: Path) -> 
     numbers = open_table(str(write(tmp_path / "t.parquet", [{"n": 1}])))
     with pytest.raises(DataError, match="no column holds texts"):
         numbers.text_column()
-    with pytest.raises(DataError, match="holds int64, not texts"):
+    with pytest.raises(DataError, match="holds int64, not texts alone"):
         numbers.text_column("n")
 
 
@@ -177,7 +177,7 @@ def test_all_of_arrows_string_types_are_texts(tmp_path: Path, type_: pa.DataType
         ("t.csv", b"a,a\n1,2\n", "two columns are called 'a'"),
         ("t.csv", b"text\ncaf\xe9\n", r"line 2: byte 0xe9 is not UTF-8.*iconv"),
         ("t.txt", b"ok\n\xff\n", "line 2: byte 0xff"),
-        ("t.txt", "hello".encode("utf-16"), "looks like UTF-16"),
+        ("t.txt", "hello".encode("utf-16"), "iconv -f UTF-16"),
         ("t.jsonl", b'{"text": "a"}\n{"text": \n', "line 2: not JSON"),
         ("t.jsonl", b'{"text": NaN}\n', "line 1: not JSON .NaN is not JSON"),
         ("t.jsonl", b'{"text": "a"}\n["b"]\n', "line 2: a JSON list; expected an object"),
@@ -193,6 +193,44 @@ def test_bad_files_are_refused_with_their_name(tmp_path: Path, name: str, data: 
     with pytest.raises(DataError, match=message) as error:
         open_table(str(tmp_path / name)).read()
     assert name in str(error.value)
+
+
+def test_texts_that_are_not_all_strings_are_refused(tmp_path: Path) -> None:
+    table = open_table(str(write(tmp_path / "t.jsonl", [{"text": "a"}, {"text": 7}])))
+    for asked in (None, "text"):
+        with pytest.raises(DataError, match="column 'text' holds values of several kinds, not texts alone"):
+            table.text_column(asked)
+
+
+def test_gzip_with_flipped_bytes(tmp_path: Path) -> None:
+    data = gzip.compress(b"text\n" + b"".join(b"words %d\n" % i for i in range(5000)))
+    for position in range(20, len(data), len(data) // 9):
+        damaged = bytearray(data)
+        damaged[position] ^= 0xFF
+        (tmp_path / "t.csv.gz").write_bytes(damaged)
+        with pytest.raises(DataError, match=r"t\.csv\.gz"):
+            open_table(str(tmp_path / "t.csv.gz")).read()
+
+
+def test_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:
+    import os
+    import threading
+
+    os.mkfifo(tmp_path / "t.csv")
+    writer = threading.Thread(target=(tmp_path / "t.csv").write_text, args=("text\nfrom a pipe\n",))
+    writer.start()
+    assert open_table(str(tmp_path / "t.csv")).read().to_pylist() == [{"text": "from a pipe"}]
+    writer.join()
+
+
+def test_parquet_with_two_columns_of_one_name_and_with_broken_strings(tmp_path: Path) -> None:
+    pq.write_table(pa.table([pa.array(["a"]), pa.array(["b"])], names=["text", "text"]), tmp_path / "two.parquet")
+    with pytest.raises(DataError, match="two columns are called 'text'"):
+        open_table(str(tmp_path / "two.parquet"))
+    broken = pa.array([b"caf\xe9"]).view(pa.string()) if hasattr(pa.Array, "view") else None
+    pq.write_table(pa.table({"text": broken}), tmp_path / "bytes.parquet")
+    with pytest.raises(DataError, match="not UTF-8"):
+        list(open_table(str(tmp_path / "bytes.parquet")).texts("text"))
 
 
 def test_a_truncated_parquet_file(tmp_path: Path) -> None:

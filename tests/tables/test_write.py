@@ -118,6 +118,27 @@ def test_outputs_that_cannot_be_are_refused(tmp_path: Path, path: str, error: ty
     assert not list(tmp_path.iterdir())
 
 
+def test_links_are_followed_and_pipes_written_to_not_replaced(tmp_path: Path) -> None:
+    import stat
+    import threading
+
+    (tmp_path / "real.csv").write_text("older")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    with open_writer(str(tmp_path / "link.csv"), SCHEMA) as put:
+        put(BATCH)
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text().startswith("text,score")
+    os.mkfifo(tmp_path / "pipe.csv")
+    got: list[str] = []
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe.csv").read_text()))
+    reader.start()
+    with open_writer(str(tmp_path / "pipe.csv"), SCHEMA) as put:
+        put(BATCH)
+    reader.join()
+    assert got[0].startswith("text,score")
+    assert stat.S_ISFIFO((tmp_path / "pipe.csv").stat().st_mode)
+
+
 def test_stdout(capfdbinary: pytest.CaptureFixture) -> None:
     with open_writer("-", SCHEMA, "csv") as put:
         put(BATCH)

@@ -15,10 +15,11 @@ You, Zhou, Yang and Fan, "Anomaly-Injected Deep Support Vector Data Description 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, Real, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from strays.detectors import network
 from strays.detectors.base import COUNT, POSITIVE, Detector, generator
@@ -58,7 +59,8 @@ class AISVDD(Detector):
     learning_rate, epochs, batch_size
         Of the optimiser.
     min_steps
-        Go on for further epochs until so many batches were seen; a small corpus would hardly train otherwise.
+        Where anomalies are known, go on for further epochs until so many batches were seen; a small corpus would hardly
+        train otherwise. Without anomalies it would only learn its own rows by heart.
     optimizer
         'adam', or 'sgd' for the plain gradient step of Eq. 7.
     flag_rate
@@ -76,7 +78,7 @@ class AISVDD(Detector):
         Root mean square distance of the presumed normal training rows to c*. Scores are in this unit, since products
         of unit-norm layers make the distances themselves arbitrarily small.
     loss_
-        Mean BC-Loss of each epoch, in units of the normals' mean squared distance to their mean before training.
+        Mean BC-Loss of each epoch; with Adam in units of the normals' mean squared distance to their mean at the start.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -88,7 +90,7 @@ class AISVDD(Detector):
         "learning_rate": [POSITIVE],
         "epochs": [COUNT],
         "min_steps": [COUNT],
-        "batch_size": [COUNT],
+        "batch_size": [Interval(Integral, 2, None, closed="left")],
         "optimizer": [StrOptions({"adam", "sgd"})],
         "random_state": ["random_state"],
     }
@@ -151,18 +153,21 @@ class AISVDD(Detector):
         start = network.initial_weights([X.shape[1], self.hidden_size, self.latent_size], rng)
         start = [w / np.linalg.norm(w) for w in start]
         # A product of unit-norm layers makes latents of about 1e-3 and gradients far below Adam's epsilon, which would
-        # then stop all learning. Measuring the loss in units of its first value changes no minimum.
+        # then stop all learning. Measuring the loss in units of its first value changes no minimum. The plain
+        # gradient step of Eq. 7 keeps the loss as it is printed.
         before = network.spread(X[y >= 0], start, self.activation)
+        unit = before if self.optimizer == "adam" else 1.0
         W = network.tensors(start)
         rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
         step = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self.optimizer](W, lr=self.learning_rate, fused=True)
         self.loss_: list[float] = []
         steps = 0
-        while len(self.loss_) < self.epochs or steps < self.min_steps:
+        min_steps = self.min_steps if (y < 0).any() else 0
+        while len(self.loss_) < self.epochs or steps < min_steps:
             losses = []
             for batch in stratified_batches(y, self.batch_size, rng, reuse=self.anomaly_weight is not None):
                 s = torch.from_numpy(self._signed_weights(y[batch]))
-                losses.append(set_gradients(W, rows[torch.from_numpy(batch)], s, self.activation, unit=before))
+                losses.append(set_gradients(W, rows[torch.from_numpy(batch)], s, self.activation, unit))
                 step.step()
                 for w in W:
                     network.project(w)
@@ -228,12 +233,12 @@ def stratified_batches(
 ) -> Iterator[np.ndarray]:
     """One pass over the rows in batches that each hold normals and anomalies in the data's own proportion.
 
-    Batches grow past batch_size where they must for their normals to outnumber their anomalies, or, with fewer normals
-    than that, to hold one at all. reuse takes anomalies again until every batch holds at least one.
+    With reuse, anomalies are taken again until every batch holds at least one. Without, batches grow past batch_size
+    where they must for their normals to outnumber their anomalies.
     """
     normals, anomalies = np.flatnonzero(y >= 0), np.flatnonzero(y < 0)
     n_batches = min(-(-len(y) // batch_size), len(normals))
-    while n_batches > 1 and len(normals) // n_batches <= -(-len(anomalies) // n_batches) < len(normals):
+    while not reuse and n_batches > 1 and len(normals) // n_batches <= -(-len(anomalies) // n_batches):
         n_batches -= 1
     parts = [np.array_split(rng.permutation(normals), n_batches)]
     if len(anomalies):

@@ -45,6 +45,8 @@ class Detector(OutlierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn what is normal from rows X (n, d) and labels y: +1 normal, -1 anomaly, 0 or no y at all: unlabelled."""
         self._validate_params()
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # a fit that fails leaves nothing to score with
         X = self._checked_rows(X, ensure_min_samples=2)
         y = check_labels(y, len(X))
         normals = X[y >= 0]
@@ -57,6 +59,9 @@ class Detector(OutlierMixin, BaseEstimator):
         # Midway between the last row to flag and the first not to, so that neither depends on rounding.
         self.offset_ = -float(np.quantile(normal_scores, 1 - self.flag_rate, method="midpoint"))
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "offset_")
 
     def anomaly_score(self, X: Any) -> np.ndarray:
         """One float for each row; higher is odder."""
@@ -126,7 +131,8 @@ def check_labels(y: Any, n: int) -> np.ndarray:
     if y is None:
         return np.zeros(n, dtype=np.int8)
     y = column_or_1d(y)
-    if y.dtype.kind not in "biuf":
+    y = y.astype(np.int8) if y.dtype.kind == "b" else y
+    if y.dtype.kind not in "iuf":
         raise DataError(
             f"Unknown label type: y holds {y.dtype} values; expected +1 (normal), -1 (anomaly) and 0 (unlabelled)"
         )

@@ -8,11 +8,12 @@ Liu, Ting and Zhou, "Isolation Forest", 2008; trees grown by scikit-learn's `ens
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import ensemble
-from sklearn.utils._param_validation import Interval, Real
+from sklearn.utils._param_validation import Interval
 
 from strays.detectors.base import COUNT, Detector
 

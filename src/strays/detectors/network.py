@@ -73,9 +73,9 @@ def initial_weights(sizes: Sequence[int], rng: np.random.Generator) -> list[np.n
 
 
 def spread(X: np.ndarray, weights: Sequence[np.ndarray], activation: str) -> float:
-    """Root mean square distance of (the first thousand) rows' latents to their mean."""
-    z = phi(X[:1000].astype(np.float64), weights, activation)
-    return float(np.sqrt(squared_distance(z, z.mean(axis=0)).mean()))
+    """Root mean square distance of the latents of (a thousand of) the rows to their mean; 1 where it is nothing."""
+    z = phi(X[:: -(-len(X) // 1000)].astype(np.float64), weights, activation)
+    return float(np.sqrt(squared_distance(z, z.mean(axis=0)).mean())) or 1.0
 
 
 def tensors(weights: Sequence[np.ndarray]) -> list[torch.Tensor]:
@@ -110,10 +110,10 @@ def refuse_collapse(distance: np.ndarray, reference: float, method: str) -> None
     reference is the distances' root mean square before training: a healthy network shrinks it, a dead one loses it.
     """
     rms = float(np.sqrt(np.mean(distance**2)))
-    alive = np.isfinite(rms) and rms > 1e-6 * reference and np.ptp(distance) > 1e-9 * rms
+    alive = np.isfinite(rms) and rms > 1e-3 * reference and np.ptp(distance) > 1e-9 * rms
     if not alive:
         raise CollapseError(
-            f"{method} collapsed: its network maps every training row to one point (root mean square distance to the "
-            f"centre {rms:.1e}, before training {reference:.1e}), so its scores would mean nothing. Lower "
+            f"{method} collapsed: its network maps the training rows to nearly one point (root mean square distance to "
+            f"the centre {rms:.1e}, before training {reference:.1e}), so its scores would mean nothing. Lower "
             "learning_rate or epochs, use activation='leaky_relu', or give it known anomalies to learn from."
         )

@@ -7,12 +7,13 @@ Schoelkopf et al., "Estimating the Support of a High-Dimensional Distribution", 
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import svm
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.utils._param_validation import Interval, Real, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from strays.detectors.base import POSITIVE, Detector
 

@@ -20,16 +20,19 @@ def script_of(character: str) -> str | None:
         return None
     if character < "\u0250":
         return "LATIN"
-    return unicodedata.name(character, "UNKNOWN").split()[0].split("-")[0]
+    words = unicodedata.name(character, "UNKNOWN").replace("-", " ").split()
+    return words[1] if words[0] in ("FULLWIDTH", "HALFWIDTH") else words[0]
 
 
-def main_script(texts: Iterable[str], sample: int = 200) -> str | None:
-    """The script of more than half of the letters in the first texts; None where there is none."""
-    counts = Counter(s for text in islice(texts, sample) for c in text[:200] if (s := script_of(c)))
-    if not counts:
-        return None
-    script, count = counts.most_common(1)[0]
-    return script if 2 * count > counts.total() else None
+def script_counts(texts: Iterable[str], sample: int = 200) -> Counter[str]:
+    """How many letters of each script there are in the first texts."""
+    return Counter(s for text in islice(texts, sample) for c in text[:200] if (s := script_of(c)))
+
+
+def foreign_script(counts: Counter[str], known: set[str]) -> str | None:
+    """The commonest script that is not known, where more than half of all letters are in such scripts."""
+    foreign = Counter({script: count for script, count in counts.items() if script not in known})
+    return foreign.most_common(1)[0][0] if 2 * foreign.total() > counts.total() else None
 
 
 def known_scripts(pieces: Iterable[str]) -> set[str]:

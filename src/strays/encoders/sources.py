@@ -77,6 +77,14 @@ def weight_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
 
 
+def vocabulary_files(folder: Path) -> list[Path]:
+    """The files that hold a tokenizer's vocabulary: tokenizer.json, or else the older forms."""
+    whole = folder / "tokenizer.json"
+    if whole.is_file():
+        return [whole]
+    return [path for name in ("vocab.txt", "vocab.json", "merges.txt", "*.model") for path in sorted(folder.glob(name))]
+
+
 def sha256(path: Path) -> str:
     """Hash of a file's bytes."""
     with path.open("rb") as file:

@@ -20,7 +20,7 @@ import numpy as np
 from strays.encoders import scripts, sources
 from strays.encoders.base import check_texts
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
-from strays.errors import EncoderError, StraysWarning, first_line
+from strays.errors import EncoderError, StraysWarning, UsageError, first_line
 
 if TYPE_CHECKING:
     import torch
@@ -103,9 +103,10 @@ class TransformerEncoder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the weights and settings: equal fingerprints give equal embeddings."""
+        """Hash of the weights, the vocabulary and the settings: what an embedding depends on."""
         resolved = self.resolved.to_dict()
-        parts = [sources.sha256(path) for path in sources.weight_files(self.folder)]
+        files = [*sources.weight_files(self.folder), *sources.vocabulary_files(self.folder)]
+        parts = [sources.sha256(path) for path in files]
         parts += [f"{key}={resolved[key]}" for key in ("pooling", "normalize", "max_length")]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -114,7 +115,12 @@ class TransformerEncoder:
         import torch
 
         if self.device != "auto":
-            return torch.device(self.device)
+            try:
+                return torch.zeros(1, device=self.device).device
+            except (RuntimeError, AssertionError) as error:
+                raise UsageError(
+                    f"device {self.device!r} cannot be used here ({first_line(error)}); expected auto, cpu, cuda or mps"
+                ) from error
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
@@ -191,8 +197,11 @@ class TransformerEncoder:
             return pooled.float().cpu().numpy()
 
     def _warn_of_script(self, texts: list[str]) -> None:
-        script = scripts.main_script(texts)
-        if script is None or script in self._warned_scripts or script in self._known_scripts(script):
+        counts = scripts.script_counts(texts)
+        if 2 * counts["LATIN"] >= counts.total():
+            return  # Latin pieces are in every vocabulary in use
+        script = scripts.foreign_script(counts, self._vocabulary_scripts)
+        if script is None or script in self._warned_scripts:
             return
         self._warned_scripts.add(script)
         warnings.warn(
@@ -203,15 +212,11 @@ class TransformerEncoder:
             stacklevel=3,
         )
 
-    def _known_scripts(self, script: str) -> set[str]:
-        # Latin pieces are in every vocabulary in use; the others are counted, once, when first met.
-        return {"LATIN"} if script == "LATIN" else self._vocabulary_scripts
-
     @cached_property
     def _vocabulary_scripts(self) -> set[str]:
         tokenizer = self._tokenizer
         pieces = tokenizer.batch_decode([[i] for i in range(len(tokenizer))])
-        return scripts.known_scripts(pieces)
+        return scripts.known_scripts(pieces) | {"LATIN"}
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import io
 import json
 import os
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,15 +23,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strays.errors import DataError, UsageError, first_line
-from strays.tables.table import Table
+from strays.tables.table import JSON_TEXT, Table
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 ROWS_AT_ONCE = 2048
 SEPARATORS = {"tsv": "\t", "csv": ","}
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
-# Marks a column whose strings are JSON texts of values that Arrow has no one type for.
-JSON_TEXT = {b"strays": b"json"}
 # A text may be as long as it likes; the csv module's own limit is 128 KiB and can only be set for the whole process.
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
 
@@ -53,8 +52,8 @@ def open_table(path: str, format: str | None = None, *, text_column: str | None 
         source, name = Path(path), path
         _require_file(source)
         format = format or format_of(path)
-        if format == "parquet" and _is_gzip(source):
-            source = _plain_bytes(source.read_bytes())
+        if not source.is_file() or (format == "parquet" and _is_gzip(source)):
+            source = _plain_bytes(source.read_bytes())  # a pipe can be read only once
     opener = {"parquet": _open_parquet, "jsonl": _open_jsonl, "txt": _open_txt}.get(format)
     if opener:
         return opener(source, name)
@@ -84,7 +83,7 @@ def _require_file(path: Path) -> None:
         raise DataError(f"{path}: no such file")
     if path.is_dir():
         raise DataError(f"{path}: is a folder; expected a file")
-    if path.stat().st_size == 0:
+    if path.is_file() and path.stat().st_size == 0:
         raise DataError(f"{path}: the file is empty; expected rows")
     if not os.access(path, os.R_OK):
         raise DataError(f"{path}: may not be read; check its permissions")
@@ -100,7 +99,7 @@ def _plain_bytes(data: bytes) -> bytes:
         return data
     try:
         return gzip.decompress(data)
-    except (EOFError, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise DataError(f"the gzip data is cut off or damaged ({error}); get it again") from error
 
 
@@ -114,12 +113,12 @@ def _lines(source: Path | bytes, name: str) -> Iterator[str]:
                 yield line
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        hint = " It looks like UTF-16." if number == 1 and byte in (0xFE, 0xFF) else ""
+        encoding = "UTF-16" if number == 1 and byte in (0xFE, 0xFF) else "WINDOWS-1252"
         raise DataError(
-            f"{name}, line {number}: byte 0x{byte:02x} is not UTF-8.{hint} Expected UTF-8; convert the file first, "
-            "for example: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
+            f"{name}, line {number}: byte 0x{byte:02x} is not UTF-8. Expected UTF-8; convert the file first, for "
+            f"example: iconv -f {encoding} -t UTF-8 FILE > NEW"
         ) from error
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise DataError(
             f"{name}: could not be read past line {number} ({error}); the file is cut off or damaged"
         ) from error
@@ -160,9 +159,6 @@ def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
     header = next((row for _, row in rows() if row), [])
     if not header:
         raise DataError(f"{name}: the file is empty; expected a line of column names and rows")
-    repeated = sorted({column for column in header if header.count(column) > 1})
-    if repeated:
-        raise DataError(f"{name}: two columns are called {repeated[0]!r}; give every column a name of its own")
     schema = pa.schema([(column, pa.string()) for column in header])
 
     def records() -> Iterator[list[str]]:
@@ -258,6 +254,9 @@ def _blocks(rows: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def _nonempty(table: Table) -> Table:
+    repeated = sorted({column for column in table.columns if table.columns.count(column) > 1})
+    if repeated:
+        raise DataError(f"{table.name}: two columns are called {repeated[0]!r}; give every column a name of its own")
     if not table.columns or not any(len(batch) for batch in table.batches()):
         raise DataError(f"{table.name}: there are no rows in it; expected at least one")
     return table

@@ -9,6 +9,9 @@ import pyarrow as pa
 
 from strays.errors import DataError
 
+# Marks a column whose strings are JSON texts of values that Arrow has no one type for.
+JSON_TEXT = {b"strays": b"json"}
+
 
 @dataclass(frozen=True)
 class Table:
@@ -37,16 +40,11 @@ class Table:
         listed = ", ".join(map(repr, self.columns))
         if asked is not None:
             self.require_column(asked, "--text-column")
-            if not _is_text(self.schema.field(asked).type):
-                raise DataError(
-                    f"{self.name}: column {asked!r} holds {self.schema.field(asked).type}, not texts; "
-                    f"expected a column of strings. Its columns are {listed}"
-                )
-            return asked
-        named = [name for name in self.columns if name.casefold() == "text" and _is_text(self.schema.field(name).type)]
+            return self._checked_text_column(asked)
+        named = [name for name in self.columns if name.casefold() == "text"]
         if len(named) == 1:
-            return named[0]
-        possible = [n for n in self.columns if n not in besides and _is_text(self.schema.field(n).type)]
+            return self._checked_text_column(named[0])
+        possible = [n for n in self.columns if n not in besides and _is_text(self.schema.field(n))]
         if len(possible) > 1:
             first = next(self.batches(), None)
             if first is not None:
@@ -55,6 +53,17 @@ class Table:
             return possible[0]
         what = "several columns could hold the texts" if possible else "no column holds texts"
         raise DataError(f"{self.name}: {what}; its columns are {listed}. Name the right one with --text-column")
+
+    def _checked_text_column(self, name: str) -> str:
+        field = self.schema.field(name)
+        if _is_text(field):
+            return name
+        kind = "values of several kinds" if field.metadata == JSON_TEXT else str(field.type)
+        listed = ", ".join(map(repr, self.columns))
+        raise DataError(
+            f"{self.name}: column {name!r} holds {kind}, not texts alone; expected a column of strings. "
+            f"Its columns are {listed}"
+        )
 
     def texts(self, column: str) -> Iterator[list[str | None]]:
         """The texts of each batch; None where a row has none, or only blanks."""
@@ -70,11 +79,17 @@ class Table:
 
 def texts_of(batch: pa.RecordBatch, column: str) -> list[str | None]:
     """One batch's texts; None where a row has none, or only blanks."""
-    values = batch.column(column).cast(pa.string()).to_pylist()
+    try:
+        values = batch.column(column).cast(pa.string()).to_pylist()
+    except UnicodeDecodeError as error:
+        raise DataError(f"column {column!r} holds bytes that are not UTF-8 ({error}); write the file anew") from error
     return [text if text and not text.isspace() else None for text in values]
 
 
-def _is_text(type_: pa.DataType) -> bool:
+def _is_text(field: pa.Field) -> bool:
+    if field.metadata == JSON_TEXT:
+        return False
+    type_ = field.type
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)

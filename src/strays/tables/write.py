@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strays.errors import DataError, UsageError
-from strays.tables.read import JSON_TEXT, SEPARATORS, format_of
+from strays.tables.read import SEPARATORS, format_of
+from strays.tables.table import JSON_TEXT
 
 OUTPUT_FORMATS = ("csv", "tsv", "jsonl", "parquet")
 # A spreadsheet runs a cell that begins with one of these as a formula.
@@ -66,9 +67,13 @@ def _complete_file(path: str) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(path)
+    target = Path(path).resolve()  # a link is followed, not replaced
     if target.is_dir():
         raise DataError(f"{path}: is a folder; expected the name of a file")
+    if target.exists() and not target.is_file():
+        with target.open("wb") as pipe:  # or a device: it is written to, not replaced
+            yield pipe
+        return
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
