@@ -1,7 +1,7 @@
 """Fitting AISVDD against PyOD's DeepSVDD: the same rows, layers, batch size and epochs, all else
 at its defaults, in turn, in one process.
 
-    python -m benchmarks.fit_speed [--rounds 5] [--epochs 20]
+    python -m benchmarks.fit_speed [--rounds 7] [--epochs 20]
 
 Writes results/fit_speed.json. What counts is the ratio; seconds are this machine's.
 """
@@ -26,7 +26,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--epochs", type=int, default=20)
     options = parser.parse_args()
     from pyod.models.deep_svdd import DeepSVDD

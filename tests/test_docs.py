@@ -68,6 +68,25 @@ def test_the_demo_finds_strays(workplace: Path) -> None:
     assert sum(truth[row["id"]] == "anomaly" for row in top) >= 6
 
 
+def test_the_readmes_figures_are_those_of_the_results() -> None:
+    import json
+    from statistics import fmean, pstdev
+
+    rows = [json.loads(line) for line in (REPO / "benchmarks/results/quality.jsonl").read_text().splitlines()]
+
+    def cell(corpus: str, method: str, metric: str, p: float) -> str:
+        key = {"corpus": corpus, "method": method, "pollution": p}
+        values = [100 * row[metric] for row in rows if key.items() <= row.items()]
+        assert len(values) == 5
+        return f"{fmean(values):.1f} ({pstdev(values):.1f})"
+
+    for corpus in ("5.1", "5.2-ag"):
+        for method, metric in (("ai-svdd", "map"), ("ai-svdd", "auc"), ("centroid", "auc")):
+            assert " | ".join(cell(corpus, method, metric, p) for p in (0.0, 0.01, 0.08)) in README
+    speed = json.loads((REPO / "benchmarks/results/fit_speed.json").read_text())
+    assert f"median ratio {speed['ratio_median']:.2f}, " in README
+
+
 def test_the_command_line_page_names_every_command_and_option() -> None:
     page = (REPO / "docs" / "cli.md").read_text()
     for name, command in typer.main.get_command(app).commands.items():

@@ -4,7 +4,7 @@
 
 If the held-out rows are normal and a fresh normal text is like them, P(p <= a) <= a: flagging p <= a raises false
 alarms on at most a share a of the normals (split conformal prediction; Vovk et al. 2005). Held-out rows that are
-anomalies nobody has labelled only make the p-values larger, that is, more cautious.
+anomalies nobody has labelled, and score high, make the p-values larger, that is, more cautious.
 """
 
 from __future__ import annotations

@@ -64,9 +64,11 @@ def test_gradients_by_hand_are_autograds(activation: str) -> None:
     rng = np.random.default_rng(0)
     x = torch.tensor(rng.normal(size=(30, 5)))
     y = torch.tensor(np.r_[np.ones(24), np.full(6, -0.7)])
-    W = network.tensors([w.astype(np.float64) for w in network.initial_weights([5, 9, 7, 3], rng)])
-    loss = bc_loss(network.phi(x, W, activation) / 0.3, y)
-    expected = torch.autograd.grad(loss, W)
+    start = [w.astype(np.float64) for w in network.initial_weights([5, 9, 7, 3], rng)]
+    reference = network.tensors(start, autograd=True)
+    loss = bc_loss(network.phi(x, reference, activation) / 0.3, y)
+    expected = torch.autograd.grad(loss, reference)
+    W = network.tensors(start, autograd=False)
     assert set_gradients(W, x, y, activation, unit=0.3).item() == pytest.approx(loss.item(), rel=1e-12)
     for w, gradient in zip(W, expected, strict=True):
         torch.testing.assert_close(w.grad, gradient, rtol=1e-10, atol=1e-14)

@@ -74,6 +74,14 @@ def test_byte_order_mark_is_no_part_of_a_column_name(tmp_path: Path) -> None:
     assert open_table(str(tmp_path / "t.csv")).columns == ["text"]
 
 
+def test_csv_with_semicolons(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('id;text\n1;"a; b, c"\n2;d\n')
+    assert open_table(str(tmp_path / "t.csv")).read().to_pylist() == [
+        {"id": "1", "text": "a; b, c"},
+        {"id": "2", "text": "d"},
+    ]
+
+
 def test_blank_csv_lines_are_rows_only_where_a_row_is_one_value(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("text\na\n\nb\n")
     assert open_table(str(tmp_path / "one.csv")).read().column("text").to_pylist() == ["a", "", "b"]

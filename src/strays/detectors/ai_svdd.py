@@ -157,7 +157,7 @@ class AISVDD(Detector):
         # gradient step of Eq. 7 keeps the loss as it is printed.
         before = network.spread(X[y >= 0], start, self.activation)
         unit = before if self.optimizer == "adam" else 1.0
-        W = network.tensors(start)
+        W = network.tensors(start, autograd=False)
         rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
         step = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self.optimizer](W, lr=self.learning_rate, fused=True)
         self.loss_: list[float] = []
@@ -167,7 +167,7 @@ class AISVDD(Detector):
             losses = []
             for batch in stratified_batches(y, self.batch_size, rng, reuse=self.anomaly_weight is not None):
                 s = torch.from_numpy(self._signed_weights(y[batch]))
-                losses.append(set_gradients(W, rows[torch.from_numpy(batch)], s, self.activation, unit))
+                losses.append(set_gradients(W, rows.index_select(0, torch.from_numpy(batch)), s, self.activation, unit))
                 step.step()
                 for w in W:
                     network.project(w)
@@ -211,21 +211,20 @@ def set_gradients(
     """
     import torch
 
-    with torch.no_grad():
-        hidden, inputs = [], [x]
-        for w in W[:-1]:
-            hidden.append(inputs[-1] @ w.T)
-            inputs.append(network.rectify(hidden[-1], activation))
-        z = inputs[-1] @ W[-1].T / unit
-        away = z - network.weighted_center(z, y)
-        delta = 2 / (len(y) * unit) * y[:, None] * away  # dL/dphi
-        loss = unit / 2 * (delta * away).sum()
-        for layer in reversed(range(len(W))):
-            torch.mm(delta.T, inputs[layer], out=W[layer].grad)
-            if layer:
-                slope = network.ACTIVATIONS[activation]
-                delta = torch.ops.aten.leaky_relu_backward(delta @ W[layer], hidden[layer - 1], slope, False)
-        return loss
+    hidden, inputs = [], [x]
+    for w in W[:-1]:
+        hidden.append(inputs[-1] @ w.T)
+        inputs.append(network.rectify(hidden[-1], activation))
+    z = inputs[-1] @ W[-1].T / unit
+    away = z - network.weighted_center(z, y)
+    delta = 2 / (len(y) * unit) * y[:, None] * away  # dL/dphi
+    loss = unit / 2 * (delta * away).sum()
+    for layer in reversed(range(len(W))):
+        torch.mm(delta.T, inputs[layer], out=W[layer].grad)
+        if layer:
+            slope = network.ACTIVATIONS[activation]
+            delta = torch.ops.aten.leaky_relu_backward(delta @ W[layer], hidden[layer - 1], slope, False)
+    return loss
 
 
 def stratified_batches(

@@ -132,8 +132,8 @@ class DeepSVDD(Detector):
         X = X[y >= 0]
         rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
         layer_sizes = [X.shape[1], self.hidden_size, self.latent_size]
-        W = network.tensors(network.initial_weights(layer_sizes, rng))
-        decoder = network.tensors(network.initial_weights(layer_sizes[::-1], rng))
+        W = network.tensors(network.initial_weights(layer_sizes, rng), autograd=True)
+        decoder = network.tensors(network.initial_weights(layer_sizes[::-1], rng), autograd=True)
 
         def reconstruction_error(x: torch.Tensor) -> torch.Tensor:
             return ((network.phi(network.phi(x, W, self.activation), decoder, self.activation) - x) ** 2).mean()

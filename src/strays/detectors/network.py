@@ -78,11 +78,11 @@ def spread(X: np.ndarray, weights: Sequence[np.ndarray], activation: str) -> flo
     return float(np.sqrt(squared_distance(z, z.mean(axis=0)).mean())) or 1.0
 
 
-def tensors(weights: Sequence[np.ndarray]) -> list[torch.Tensor]:
-    """Trainable copies of the weights, with room for their gradients."""
+def tensors(weights: Sequence[np.ndarray], *, autograd: bool) -> list[torch.Tensor]:
+    """Copies of the weights for an optimiser, with room for their gradients; autograd fills it, or the caller does."""
     import torch
 
-    copies = [torch.from_numpy(w.copy()).requires_grad_() for w in weights]
+    copies = [torch.from_numpy(w.copy()).requires_grad_(autograd) for w in weights]
     for w in copies:
         w.grad = torch.zeros_like(w)
     return copies

@@ -142,8 +142,13 @@ def _open_txt(source: Path | bytes, name: str) -> Table:
 
 
 def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
+    separator = SEPARATORS[format]
+    first = next(_lines(source, name), "")
+    if format == "csv" and ";" in first and "," not in first:
+        separator = ";"  # what spreadsheets write where the comma is the decimal point
+
     def rows() -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader(_lines(source, name), delimiter=SEPARATORS[format], strict=True)
+        reader = csv.reader(_lines(source, name), delimiter=separator, strict=True)
         while True:
             try:
                 row = next(reader)
