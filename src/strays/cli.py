@@ -217,7 +217,7 @@ def score(
     from strays.tables import open_table
 
     fitted = TextOutlierDetector.load(model, device=device)
-    if not max_false_alarms is flag_rate is top is None:
+    if any(option is not None for option in (max_false_alarms, flag_rate, top)):
         fitted.set_threshold(max_false_alarms=max_false_alarms, flag_rate=flag_rate, top=top)
     table = open_table(file, format, text_column=text_column)
     with terminal.progress_bar("scoring") as progress:

@@ -79,7 +79,7 @@ def fit_table(
     progress: OpenProgress,
 ) -> tuple[TextOutlierDetector, Corpus]:
     """A model fitted on all rows of a table that have a text, and the corpus they make."""
-    chosen = not max_false_alarms is flag_rate is None
+    chosen = max_false_alarms is not None or flag_rate is not None
     if chosen:  # what cannot be is refused now rather than after the work
         threshold(max_false_alarms=max_false_alarms, flag_rate=flag_rate)
     if label_column is not None:

@@ -198,3 +198,15 @@ def test_the_papers_settings() -> None:
     assert list(PAPER_SIZES) == ["5.1", "5.2-ag", "5.2-yelp", "5.2-rct", "5.3"]
     with pytest.raises(UsageError, match=r"5\.1, 5\.2-ag"):
         AISVDD.from_paper("6")
+
+
+def test_the_papers_learning_rate_needs_adam_to_move_the_weights(blobs) -> None:
+    X, y, *_ = blobs
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+
+    def moved(optimizer: str) -> float:
+        model = AISVDD.from_paper("5.2-rct", random_state=0).set_params(optimizer=optimizer).fit(X, y)
+        start = network.initial_weights([24, 512, 256], np.random.default_rng(0))[0]
+        return float(np.linalg.norm(model.weights_[0] - start / np.linalg.norm(start)))
+
+    assert moved("sgd") < 1e-3 < 0.1 < moved("adam")

@@ -39,7 +39,10 @@ PAPER_SIZES = {
 
 
 def bc_loss(z: Any, y: Any) -> Any:
-    """BC-Loss of latents z (n, latent_size) under signed weights y (n,), in its O(n d) centre form."""
+    """BC-Loss of latents z (n, latent_size) under signed weights y (n,), in its O(n d) centre form.
+
+    The definition. Training takes the loss from set_gradients, which has its terms at hand and is tested against this.
+    """
     return (y * network.squared_distance(z, network.weighted_center(z, y))).sum() / len(y)
 
 

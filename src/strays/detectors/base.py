@@ -13,6 +13,7 @@ normal). A detector writes `_fit(X, y)` and `_anomaly_score(X)` and names the ar
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -30,7 +31,7 @@ POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
-class Detector(OutlierMixin, BaseEstimator):
+class Detector(OutlierMixin, BaseEstimator, ABC):
     """Base of all detectors. They all take `flag_rate`: the share of presumed normal training rows `predict` flags."""
 
     # Limits of the parameters, in scikit-learn's form; checked in fit, since constructors only store.
@@ -114,12 +115,13 @@ class Detector(OutlierMixin, BaseEstimator):
             raise DataError(f"X[{bad[0]}] contains NaN or infinity ({len(bad)} such rows); expected finite numbers")
         return X
 
+    @abstractmethod
     def _fit(self, X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
         """Fit; may return the anomaly scores of X where it has them at hand."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """The scores of checked rows."""
 
 
 def check_labels(y: Any, n: int) -> np.ndarray:
