@@ -5,11 +5,11 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DATA ?= $(STRAYS_DATA)
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench page clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,study]"
 	touch $@
 
 # Rank the bundled example: 300 messages to a bicycle workshop, 20 of which do not belong.
@@ -24,11 +24,15 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Rerun the benchmarks; DATA is the folder with the corpora.
+# Rerun the benchmarks; DATA is the folder with the corpora. What has rows in benchmarks/results is not run again.
 bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
 	$(BIN)/python -m benchmarks.fit_speed
-	$(BIN)/python -m benchmarks.quality --data "$(DATA)"
+	$(BIN)/strays study 5.1 5.2-ag --data "$(DATA)" --out benchmarks/results/paper
+
+# Make docs/paper.md and its figures again from the rows.
+page: $(INSTALLED)
+	$(BIN)/strays study --out benchmarks/results/paper --page docs/paper.md
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

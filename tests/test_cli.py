@@ -18,7 +18,7 @@ from strays.cli import app, main
 from tests.conftest import farm_texts
 
 SPAM = ["win big cash now click here", "free cash win now", "click here to win free cash", "cash cash cash now"]
-COMMANDS = ["scan", "fit", "score", "evaluate", "encoders", "info"]
+COMMANDS = ["scan", "fit", "score", "evaluate", "study", "encoders", "info"]
 
 
 @dataclass
@@ -316,6 +316,42 @@ def test_a_warning_is_a_line_not_a_traceback(tmp_path: Path, tiny_bert: Path, st
     assert ran.code == 0
     assert "warning: most of these texts are in Chinese script" in ran.err
     assert "UserWarning" not in ran.err
+
+
+# ---- studies ---------------------------------------------------------------------------------------------------------
+
+
+def test_study_shows_tables_keeps_rows_and_writes_the_page(tmp_path: Path, strays: Callable[..., Ran]) -> None:
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'strays[study]'")
+    ran = strays("study", "case-2", "case-3", "--out", tmp_path / "rows", "--page", tmp_path / "page.md")
+    assert ran.code == 0
+    assert "case-2: 200 draws" in ran.out
+    assert sorted(path.name for path in (tmp_path / "rows").iterdir()) == ["case-2.jsonl", "case-3.jsonl"]
+    page = (tmp_path / "page.md").read_text()
+    assert "### II. Three maps" in page
+    (tmp_path / "page.md").unlink()
+    assert strays("study", "--out", tmp_path / "rows", "--page", tmp_path / "page.md").code == 0
+    assert (tmp_path / "page.md").read_text() == page
+    as_json = json.loads(strays("study", "case-3", "--out", tmp_path / "rows", "--json").out)
+    assert as_json["case-3"][0]["header"] == ["centre", "mean (deviation)"]
+
+
+def test_study_lists_and_refuses(tmp_path: Path, strays: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STRAYS_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert "tuning-5.2-yelp" in strays("study", "--list").out
+    assert "5.3" in json.loads(strays("study", "--list", "--json").out)
+    for args, code, words in (
+        ([], 2, "which study? Expected all, or some of 5.1,"),
+        (["5.9"], 2, "no study is called '5.9'"),
+        (["5.1"], 2, "Name it with --data or the environment variable STRAYS_DATA"),
+        (["5.1", "--data", "nowhere"], 2, "nowhere: no such folder"),
+        (["5.1", "--data", "."], 1, "which holds the corpus of 5.1"),
+        (["case-1", "--page", "page.html"], 2, "ends in .md"),
+    ):
+        ran = strays("study", *args)
+        assert (ran.code, words in ran.err) == (code, True), ran.err
+    assert list(tmp_path.iterdir()) == []
 
 
 # ---- the whole program -----------------------------------------------------------------------------------------------

@@ -60,6 +60,19 @@ def show_facts(facts: dict[str, str], title: str) -> None:
     Console().print(table)
 
 
+def show_table(header: list[str], rows: list[list[str]], title: str) -> None:
+    """A table on stdout; what several rows share in their first column is written once."""
+    table = RichTable(title=Text(printable(title)), title_justify="left", title_style="bold", box=None)
+    for i, name in enumerate(header):
+        table.add_column(Text(printable(name)), justify="left" if i < 2 else "right", overflow="fold")
+    above = None
+    for row in rows:
+        shown = ["" if row[0] == above else row[0], *row[1:]]
+        table.add_row(*(Text(printable(cell)) for cell in shown))
+        above = row[0]
+    Console().print(table)
+
+
 def say(message: str, style: str = "") -> None:
     """A line on stderr."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(Text(printable(message), style))

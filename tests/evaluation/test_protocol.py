@@ -3,33 +3,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from strays.errors import DataError, StraysError, UsageError
 from strays.evaluation.corpora import CORPORA, data_folder, load_corpus
-from strays.evaluation.protocol import POLLUTIONS, pollute
+from strays.evaluation.protocol import ANOMALY_SHARE, POLLUTIONS, Part, Scenario, pollute, split_at_random
+from tests.evaluation.conftest import SIZES, write_corpus
 
+FROZEN_SPLIT = "7ab080a98baf"
 FROZEN = ["business train 14", "business train 3", "business train 46"]
-SIZES = {"train": 1000, "dev": 100, "test": 200}
-
-
-def write_corpus(folder: Path, name: str, per_anomaly: dict[str, int], drop: str | None = None) -> None:
-    spec = CORPORA[name]
-    rows = []
-    for split, n in SIZES.items():
-        for label in (spec.normal, *spec.anomalies, *spec.spare):
-            count = n if label == spec.normal else per_anomaly[split]
-            rows += [{"text": f"{label} {split} {i}", "label": label, "split": split} for i in range(count)]
-    pq.write_table(pa.Table.from_pylist([row for row in rows if row["label"] != drop]), folder / spec.file)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for name in CORPORA:
-        write_corpus(tmp_path, name, {"train": 60, "dev": 20, "test": 20})
-    return tmp_path
 
 
 @pytest.mark.parametrize("share", POLLUTIONS)
@@ -72,6 +54,48 @@ def test_a_seed_gives_the_same_scenario_everywhere_and_another_one_another(folde
     assert set(first.rows[first.y < 0]) != set(other.rows[other.y < 0])
     # Frozen: drawn by hash, these rows must never change.
     assert sorted(corpus.texts[i] for i in first.rows[first.y < 0])[:3] == FROZEN
+
+
+def test_known_and_tested_kinds_can_differ(folder: Path) -> None:
+    corpus = load_corpus("5.2-ag", folder)
+    scenario = pollute(corpus, 0.04, 0, known=("world",), tested=("business", "scitech"))
+
+    def kinds(part: Part) -> set[str]:
+        return set(corpus.label[part.rows[part.y < 0]])
+
+    assert kinds(scenario.train) == {"world"}
+    assert kinds(scenario.dev) == kinds(scenario.test) == {"business", "scitech"}
+    same = pollute(corpus, 0.04, 0, known=("world",), tested=("world",))
+    assert np.array_equal(scenario.train.rows, same.train.rows)
+
+
+def test_too_few_anomalies_are_an_error_not_a_smaller_share(folder: Path) -> None:
+    with pytest.raises(DataError, match=r"split 'train' has 60 anomalies to draw from \(world\); 80 are wanted, 8%"):
+        pollute(load_corpus("5.2-ag", folder), 0.08, 0, known=("world",))
+
+
+def test_random_splits_keep_shares_and_pool(folder: Path) -> None:
+    corpus = load_corpus("5.3", folder)
+    n = int((corpus.label == "question").sum())
+    first, other = split_at_random(corpus, 0), split_at_random(corpus, 1)
+    for scenario in (first, other):
+        assert (scenario.train.y > 0).sum() == round(0.7 * n)
+        assert (scenario.train.y < 0).sum() == round(0.7 * round(ANOMALY_SHARE * n))
+        assert len(scenario.rows) == len(scenario.train.rows) + len(scenario.test.rows) == n + round(ANOMALY_SHARE * n)
+        assert len(scenario.dev.rows) == 0
+        assert np.array_equal(corpus.label[scenario.test.rows] == "question", scenario.test.y > 0)
+    assert first.rows == other.rows
+    assert set(first.train.rows) != set(other.train.rows)
+
+
+def test_a_digest_tells_scenarios_apart(folder: Path) -> None:
+    corpus = load_corpus("5.3", folder)
+    first = split_at_random(corpus, 0)
+    # Frozen: every machine draws these texts in this order.
+    assert first.digest(corpus) == split_at_random(corpus, 0).digest(corpus) == FROZEN_SPLIT
+    assert split_at_random(corpus, 1).digest(corpus) != FROZEN_SPLIT
+    turned = Scenario(first.train, first.dev, Part(first.test.rows, -first.test.y))
+    assert turned.digest(corpus) != FROZEN_SPLIT
 
 
 def test_what_is_missing_is_said_before_any_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

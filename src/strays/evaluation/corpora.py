@@ -34,6 +34,23 @@ class CorpusSpec:
 CORPORA = {
     "5.1": CorpusSpec("imdb_wiki_short.parquet", "imdb", ("wiki",), ("wiki_51_60",)),
     "5.2-ag": CorpusSpec("ag_news_titles.parquet", "sports", ("business", "scitech", "world")),
+    "5.2-yelp": CorpusSpec("yelp_short.parquet", "star5", ("star1", "star2", "star3", "star4")),
+    "5.2-rct": CorpusSpec(
+        "rct_pmc_sentences.parquet", "conclusions", ("background", "methods", "objective", "results")
+    ),
+    "5.3": CorpusSpec(
+        "zh_medical_titles.parquet",
+        "question",
+        (
+            "essay_title",
+            "essay_title_nonmed",
+            "incomplete_question_synth",
+            "news_title",
+            "nonmedical_question",
+            "product_name",
+            "trial_criterion",
+        ),
+    ),
 }
 
 
@@ -63,7 +80,13 @@ def load_corpus(name: str, folder: str | Path) -> LabelledCorpus:
     if name not in CORPORA:
         raise UsageError(f"no corpus is called {name!r}; expected one of {', '.join(CORPORA)}")
     spec = CORPORA[name]
-    table = open_table(str(Path(folder) / spec.file))
+    path = Path(folder) / spec.file
+    if not path.exists():
+        raise DataError(
+            f"{path}: no such file, which holds the corpus of {name}; put it there, or have it made from public "
+            "originals with strays study --download"
+        )
+    table = open_table(str(path))
     for column in ("text", "label", "split"):
         table.require_column(column, "corpus column")
     rows = table.read()

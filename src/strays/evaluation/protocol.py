@@ -1,20 +1,26 @@
-"""The paper's pollution protocol: known anomalies mixed into the training normals, 5 % of them into dev and test.
+"""How the paper draws its training, dev and test sets: the pollution protocol of 5.1 and 5.2, the splits of 5.3.
 
-Rows are drawn in the order of a hash of the seed and the text, so that a corpus, a share and a seed give the same
+Rows are drawn in the order of a hash of the seed and the text, so that a corpus, a protocol and a seed give the same
 scenario on every machine and with every version of every library.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from strays.errors import DataError
 from strays.evaluation.corpora import LabelledCorpus
 
+RUNS = 5
 POLLUTIONS = (0.0, 0.01, 0.02, 0.04, 0.08)
 TEST_SHARE = 0.05
+# 5.3: 384 anomalies beside 7,836 normals, of each 70 % to train on.
+ANOMALY_SHARE = 384 / 7836
+TRAIN_SHARE = 0.7
 
 
 @dataclass(frozen=True)
@@ -27,30 +33,94 @@ class Part:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One polluted training set with its dev and test sets."""
+    """One training set with its dev and test sets; the dev set of 5.3 is empty."""
 
     train: Part
     dev: Part
     test: Part
 
+    @property
+    def rows(self) -> set[int]:
+        """Every row that is used."""
+        return {int(i) for part in (self.train, self.dev, self.test) for i in part.rows}
 
-def pollute(corpus: LabelledCorpus, share: float, seed: int) -> Scenario:
-    """Mix a share of anomalies (of the number of training normals) into train, and 5 % into dev and test."""
-    key = [hashlib.sha256(f"{seed}\0{text}".encode()).hexdigest() for text in corpus.texts]
+    def digest(self, corpus: LabelledCorpus) -> str:
+        """Twelve hex digits that tell whether two machines drew the same texts, labels and order."""
+        digest = hashlib.sha256()
+        for part in (self.train, self.dev, self.test):
+            for row, y in zip(part.rows, part.y, strict=True):
+                digest.update(f"{y:+d}{corpus.texts[row]}\0".encode("utf-8", "replace"))
+            digest.update(b"\1")
+        return digest.hexdigest()[:12]
+
+
+def pollute(
+    corpus: LabelledCorpus,
+    share: float,
+    seed: int,
+    *,
+    known: Sequence[str] | None = None,
+    tested: Sequence[str] | None = None,
+) -> Scenario:
+    """Mix a share of anomalies (of the number of training normals) into train, and 5 % into dev and test.
+
+    They come in equal numbers from every class of anomalies, or only from the classes `known` in train and `tested` in
+    dev and test.
+    """
+    key = _keys(corpus, seed)
     order = np.argsort(key, kind="stable")
     parts = {}
-    for split, part_share in (("train", share), ("dev", TEST_SHARE), ("test", TEST_SHARE)):
+    for split, part_share, kinds in (
+        ("train", share, known),
+        ("dev", TEST_SHARE, tested),
+        ("test", TEST_SHARE, tested),
+    ):
         here = order[corpus.split[order] == split]
         label = corpus.label[here]
         normals = here[label == corpus.spec.normal]
         wanted = round(part_share * len(normals))
-        anomalies = _evenly([here[label == name] for name in corpus.spec.anomalies], wanted)
-        anomalies += _evenly([here[label == name] for name in corpus.spec.spare], wanted - len(anomalies))
-        rows = np.concatenate([normals, np.array(anomalies, dtype=int)])
-        y = np.r_[np.ones(len(normals), dtype=int), -np.ones(len(anomalies), dtype=int)]
-        mixed = np.argsort(np.array(key)[rows], kind="stable")
-        parts[split] = Part(rows[mixed], y[mixed])
+        anomalies = _evenly([here[label == name] for name in kinds or corpus.spec.anomalies], wanted)
+        if kinds is None:
+            anomalies += _evenly([here[label == name] for name in corpus.spec.spare], wanted - len(anomalies))
+        if len(anomalies) < wanted:
+            raise DataError(
+                f"{corpus.spec.file}: split {split!r} has {len(anomalies)} anomalies to draw from "
+                f"({', '.join(kinds or corpus.spec.anomalies)}); {wanted} are wanted, {part_share:.0%} of its normals"
+            )
+        parts[split] = _mixed(normals, np.array(anomalies, dtype=int), key)
     return Scenario(**parts)
+
+
+def split_at_random(corpus: LabelledCorpus, seed: int) -> Scenario:
+    """70 % of the normals and of the anomalies to train on, the rest to test on, whatever the file's own splits.
+
+    Which anomalies take part does not depend on the seed: as many as the paper's share, evenly from every class.
+    """
+    fixed = np.argsort(_keys(corpus, "pool"), kind="stable")
+    label = corpus.label[fixed]
+    normals = fixed[label == corpus.spec.normal]
+    kinds = [fixed[label == name] for name in corpus.spec.anomalies]
+    anomalies = np.array(_evenly(kinds, round(ANOMALY_SHARE * len(normals))), dtype=int)
+    key = _keys(corpus, seed)
+    (train, test), (train_anomalies, test_anomalies) = (
+        np.split(rows[np.argsort(key[rows], kind="stable")], [round(TRAIN_SHARE * len(rows))])
+        for rows in (normals, anomalies)
+    )
+    none = np.array([], dtype=int)
+    return Scenario(
+        train=_mixed(train, train_anomalies, key), dev=_mixed(none, none, key), test=_mixed(test, test_anomalies, key)
+    )
+
+
+def _keys(corpus: LabelledCorpus, seed: int | str) -> np.ndarray:
+    return np.array([hashlib.sha256(f"{seed}\0{text}".encode("utf-8", "replace")).hexdigest() for text in corpus.texts])
+
+
+def _mixed(normals: np.ndarray, anomalies: np.ndarray, key: np.ndarray) -> Part:
+    rows = np.concatenate([normals, anomalies])
+    y = np.r_[np.ones(len(normals), dtype=int), -np.ones(len(anomalies), dtype=int)]
+    order = np.argsort(key[rows], kind="stable")
+    return Part(rows[order], y[order])
 
 
 def _evenly(classes: list[np.ndarray], wanted: int) -> list[int]:

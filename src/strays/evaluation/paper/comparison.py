@@ -1,0 +1,61 @@
+"""The paper's tables: every method on one corpus, over the pollution of its training set or over random splits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from strays.evaluation.corpora import LabelledCorpus
+from strays.evaluation.paper.methods import METHODS, fit_and_score
+from strays.evaluation.paper.rows import Row, RowFile
+from strays.evaluation.paper.study import Cell, Setting, Study, check_same_texts, measure
+from strays.evaluation.protocol import POLLUTIONS, Scenario, pollute, split_at_random
+
+
+class Comparison(Study):
+    """All methods on the corpus of the same name."""
+
+    def __init__(self, name: str, title: str, pollutions: tuple[float | None, ...] = POLLUTIONS) -> None:
+        super().__init__(name, title, corpora=(name,))
+        self.pollutions = pollutions
+
+    def cells(self, setting: Setting) -> list[Cell]:
+        """Seed by seed, so that time left is told well and a first table is there early."""
+        return [
+            {"study": self.name, "encoder": setting.encoder_name, "method": method, "pollution": p, "seed": seed}
+            for seed in range(setting.runs)
+            for p in self.pollutions
+            for method in METHODS
+        ]
+
+    def scenario(self, corpus: LabelledCorpus, pollution: float | None, seed: int) -> Scenario:
+        """The training and test rows of a cell; no pollution means random splits."""
+        return split_at_random(corpus, seed) if pollution is None else pollute(corpus, pollution, seed)
+
+    def prepare(self, setting: Setting, missing: list[Cell]) -> Callable[[Cell], Row]:
+        """Draw all scenarios and encode the rows they use."""
+        corpus = setting.corpus(self.name)
+        draws = sorted({(cell["pollution"], cell["seed"]) for cell in self.cells(setting)})
+        scenarios = {draw: self.scenario(corpus, *draw) for draw in draws}
+        digests: dict[tuple[Any, ...], str] = {draw: s.digest(corpus) for draw, s in scenarios.items()}
+        path = setting.out / f"{self.name}.jsonl"
+        check_same_texts(RowFile(path).read(), digests, ("pollution", "seed"), path)
+        X = setting.embeddings(corpus, set().union(*(s.rows for s in scenarios.values())))
+        # Without pollution all seeds train on the same rows: what no seed changes is fitted once.
+        unpolluted: dict[str, Any] = {}
+
+        def compute(cell: Cell) -> Row:
+            draw = cell["pollution"], cell["seed"]
+            train, test = scenarios[draw].train, scenarios[draw].test
+            method = METHODS[cell["method"]]
+            if cell["method"] in unpolluted and cell["pollution"] == 0:
+                scores = unpolluted[cell["method"]].anomaly_score(X[test.rows])
+            else:
+                scorer = method.make(self.name, cell["seed"])
+                y = train.y if method.told else None
+                [scores] = fit_and_score(scorer, X[train.rows], y, X[test.rows])
+                if cell["pollution"] == 0 and not method.random:
+                    unpolluted[cell["method"]] = scorer
+            return {"scenario": digests[draw], **measure(test.y, scores)}
+
+        return compute

@@ -1,0 +1,108 @@
+"""The methods the paper compares, and the classifiers it leaves to future work, each made for a study and a seed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from strays.detectors import (
+    AISVDD,
+    CentroidDistance,
+    DeepSVDD,
+    IsolationForest,
+    LocalOutlierFactor,
+    OneClassSVM,
+)
+from strays.errors import CollapseError
+
+
+class Scorer(Protocol):
+    """What a method makes: something that fits and scores; higher is odder."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray | None = None) -> Any:
+        """Learn from rows and labels."""
+
+    def anomaly_score(self, X: np.ndarray) -> np.ndarray:
+        """One score for each row."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to score.
+
+    `printed` is what the paper's tables call it, nothing where they do not have it; `told` says whether it is given
+    the labels, `random` whether a seed changes it.
+    """
+
+    title: str
+    make: Callable[[str, int], Scorer]
+    printed: str | None = None
+    told: bool = False
+    random: bool = True
+
+
+METHODS = {
+    "centroid": Method("distance to the mean", lambda study, seed: CentroidDistance(), "BERT-rank", random=False),
+    "oc-svm": Method("one-class SVM", lambda study, seed: OneClassSVM(), "OC-SVM", random=False),
+    "isolation-forest": Method("isolation forest", lambda study, seed: IsolationForest(random_state=seed), "ISF"),
+    "lof": Method("local outlier factor", lambda study, seed: LocalOutlierFactor(), "LOF", random=False),
+    "deep-svdd": Method(
+        "deep OC-SVDD, the paper's settings", lambda study, seed: DeepSVDD.from_paper(study, seed), "OC-SVDD"
+    ),
+    "ai-svdd-paper": Method(
+        "AI-SVDD, the paper's settings", lambda study, seed: AISVDD.from_paper(study, seed), "AI-SVDD", told=True
+    ),
+    "ai-svdd": Method("AI-SVDD, strays' settings", lambda study, seed: AISVDD(random_state=seed), told=True),
+}
+ONE_CLASS = tuple(name for name, method in METHODS.items() if not method.told)
+
+
+class Classifier:
+    """A scikit-learn classifier that tells known anomalies from the rest, as a scorer: the anomaly's log odds."""
+
+    def __init__(self, classifier: Any) -> None:
+        self.classifier = classifier
+
+    def fit(self, X: np.ndarray, y: np.ndarray | None = None) -> Self:
+        """Learn to tell rows with y < 0 from all others."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a fixed number of epochs is what was asked for
+            self.classifier.fit(X, np.asarray(y) < 0)
+        return self
+
+    def anomaly_score(self, X: np.ndarray) -> np.ndarray:
+        """Log probability of an anomaly less that of a normal row; no ties where probabilities round to 0 or 1."""
+        log_p = self.classifier.predict_log_proba(X)
+        return np.asarray(log_p[:, 1] - log_p[:, 0])
+
+
+def _logistic(study: str, seed: int) -> Classifier:
+    from sklearn.linear_model import LogisticRegression
+
+    return Classifier(LogisticRegression(max_iter=1000))
+
+
+def _mlp(study: str, seed: int) -> Classifier:
+    from sklearn.neural_network import MLPClassifier
+
+    return Classifier(MLPClassifier(hidden_layer_sizes=(128,), max_iter=10, random_state=seed))
+
+
+CLASSIFIERS = {
+    "logistic": Method("logistic regression", _logistic, told=True, random=False),
+    "mlp": Method("MLP classifier, 128 hidden units", _mlp, told=True),
+}
+
+
+def fit_and_score(scorer: Scorer, X: np.ndarray, y: np.ndarray | None, *tests: np.ndarray) -> list[np.ndarray]:
+    """Scores of each test set. A network that collapsed has learnt nothing: its scores are all alike."""
+    try:
+        scorer.fit(X, y)
+    except CollapseError:
+        return [np.zeros(len(test)) for test in tests]
+    return [scorer.anomaly_score(test) for test in tests]

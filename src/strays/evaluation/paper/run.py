@@ -1,0 +1,61 @@
+"""The job behind `strays study`: check everything first, run what is missing, make tables and the page of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from strays.errors import UsageError
+from strays.evaluation.paper import studies, study_named
+from strays.evaluation.paper.rows import Row, RowFile
+from strays.evaluation.paper.study import Progress, Setting, no_progress, run_study
+from strays.evaluation.paper.tables import Table, tables_of
+
+if TYPE_CHECKING:
+    from strays.encoders.transformer import TransformerEncoder
+
+
+def titles() -> dict[str, str]:
+    """Each study's name and what it is."""
+    return {name: study.title for name, study in studies().items()}
+
+
+def read_all(out: str | Path) -> dict[str, list[Row]]:
+    """The rows of every study that has any."""
+    rows = {name: RowFile(Path(out) / f"{name}.jsonl").read() for name in studies()}
+    return {name: found for name, found in rows.items() if found}
+
+
+def run_studies(
+    names: Sequence[str],
+    *,
+    out: str,
+    data: str | None = None,
+    encoder: TransformerEncoder | None = None,
+    runs: int = 5,
+    download: bool = False,
+    page: str | None = None,
+    progress: Progress = no_progress,
+) -> dict[str, list[Table]]:
+    """Run the studies named ('all' for every one), write the page where asked; returns the tables of those studies."""
+    if not names and not page:
+        raise UsageError(f"which study? Expected all, or some of {', '.join(studies())}; or --page to draw the page")
+    wanted = [study_named(name) for name in (studies() if "all" in names else names)]
+    setting = Setting(Path(out), data, encoder, runs, progress=progress)
+    for corpus in dict.fromkeys(corpus for study in wanted for corpus in study.corpora):
+        if download:
+            from strays.evaluation.originals import make_where_missing
+
+            make_where_missing(corpus, data)
+        setting.corpus(corpus)  # raises what is wrong with it before any work is done
+    if page:
+        from strays.evaluation.paper.page import check_page
+
+        check_page(page)
+    tables = {study.name: tables_of(study.name, run_study(study, setting)) for study in wanted}
+    if page:
+        from strays.evaluation.paper.page import write_page
+
+        write_page(read_all(out), page)
+    return tables

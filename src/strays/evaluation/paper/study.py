@@ -1,0 +1,132 @@
+"""What a study is, and how one is run: cells to compute, each once, whatever interrupts.
+
+A study lists its cells (which method, which pollution, which seed, ...). Running it computes the cells that have no row
+yet and appends one row for each; tables and figures are made from the rows alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from strays.errors import DataError, UsageError
+from strays.evaluation.corpora import LabelledCorpus, data_folder, load_corpus
+from strays.evaluation.embeddings import embed
+from strays.evaluation.metrics import evaluate, roc_points
+from strays.evaluation.paper.rows import Row, RowFile
+from strays.evaluation.protocol import RUNS
+
+if TYPE_CHECKING:
+    from strays.encoders.transformer import TransformerEncoder
+
+Cell = dict[str, Any]
+Progress = Callable[[str], AbstractContextManager[Callable[[int, int | None], None]]]
+# The true positive rates at which rows keep the ROC curve.
+ROC_GRID = np.linspace(0, 1, 51)
+
+
+def no_progress(what: str) -> AbstractContextManager[Callable[[int, int | None], None]]:
+    """A progress bar that shows nothing."""
+    return nullcontext(lambda done, total=None: None)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a study is run with: the corpora's folder, the encoder, how many seeds, where rows and embeddings go."""
+
+    out: Path
+    data: str | None = None
+    encoder: TransformerEncoder | None = None
+    runs: int = RUNS
+    cache: Path | None = None
+    progress: Progress = no_progress
+
+    @property
+    def encoder_name(self) -> str:
+        """The encoder as rows and tables call it: the name of a folder, not its path."""
+        if self.encoder is None:
+            raise UsageError("this study needs an encoder")
+        name = self.encoder.settings.name
+        return Path(name).name if Path(name).is_dir() else name
+
+    def corpus(self, name: str) -> LabelledCorpus:
+        """One of the paper's corpora from the data folder, checked."""
+        return load_corpus(name, data_folder(self.data))
+
+    def embeddings(self, corpus: LabelledCorpus, rows: set[int]) -> np.ndarray:
+        """The corpus's embeddings, from the cache where they are there."""
+        if self.encoder is None:
+            raise UsageError("this study needs an encoder")
+        with self.progress(f"encoding {corpus.name}") as progress:
+            return embed(corpus, rows, self.encoder, cache=self.cache, progress=progress)
+
+
+class Study(ABC):
+    """One table, figure or case of the paper: a name, a title and cells."""
+
+    def __init__(self, name: str, title: str, corpora: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.title = title
+        self.corpora = corpora
+
+    @abstractmethod
+    def cells(self, setting: Setting) -> list[Cell]:
+        """What to compute: the fields that tell one row from another."""
+
+    @abstractmethod
+    def prepare(self, setting: Setting, missing: list[Cell]) -> Callable[[Cell], Row]:
+        """Get ready for the missing cells; returns the function that turns a cell into the rest of its row."""
+
+
+def run_study(study: Study, setting: Setting) -> list[Row]:
+    """Compute what is missing, and return all rows of the study."""
+    file = RowFile(setting.out / f"{study.name}.jsonl")
+    cells = study.cells(setting)
+    done = {_key(cells[0], row) for row in file.read()}
+    missing = [cell for cell in cells if _key(cell, cell) not in done]
+    if missing:
+        compute = study.prepare(setting, missing)
+        with setting.progress(f"study {study.name}") as progress:
+            for i, cell in enumerate(missing, 1):
+                file.append(cell | compute(cell))
+                progress(i, len(missing))
+    return file.read()
+
+
+def check_same_texts(rows: list[Row], digests: dict[tuple[Any, ...], str], fields: tuple[str, ...], path: Path) -> None:
+    """Raise where finished rows were drawn from other texts than the ones at hand."""
+    for row in rows:
+        here = digests.get(tuple(row[field] for field in fields))
+        if here is not None and row["scenario"] != here:
+            raise DataError(
+                f"{path} has rows drawn from other texts (scenario {row['scenario']}, here {here}): the corpus has "
+                "changed. Name another folder with --out, or delete that file"
+            )
+
+
+def measure(y: np.ndarray, scores: np.ndarray) -> Row:
+    """The metrics of a test set, and its ROC curve at fixed true positive rates."""
+    result = evaluate(y, scores)
+    roc = roc_points(y, scores)
+    # At a rate the curve reaches by a vertical rise, the lowest false positive rate counts.
+    rising = np.maximum.accumulate(roc.tpr + 1e-12 * np.arange(len(roc.tpr)))
+    fpr = np.interp(ROC_GRID, rising, roc.fpr)
+    return {
+        "n": result.n,
+        "n_anomalies": result.n_anomalies,
+        "map": round(result.map, 6),
+        "recall_at_5": round(result.recall_at_5, 6),
+        "auc": round(result.auc, 6),
+        "fpr_at_80_tpr": round(result.fpr_at_80_tpr, 6),
+        "roc_fpr": [round(float(value), 4) for value in fpr],
+    }
+
+
+def _key(cell: Cell, row: Row) -> tuple[Any, ...]:
+    return tuple(row.get(field) for field in cell)

@@ -1,0 +1,79 @@
+"""The appendix's parameter tuning: every setting of its grids, trained without pollution and judged on the dev set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+from strays.detectors import AISVDD, DeepSVDD
+from strays.evaluation.paper.methods import fit_and_score
+from strays.evaluation.paper.rows import Row
+from strays.evaluation.paper.study import Cell, Setting, Study, measure
+from strays.evaluation.protocol import pollute
+
+# The grids as printed. Learning rate 0.001 and 3 epochs are fixed.
+GRIDS: dict[str, dict[str, tuple[float | None, ...]]] = {
+    "deep-svdd": {
+        "hidden_size": (128, 256, 512, 1024),
+        "latent_size": (32, 64, 128, 256),
+        "batch_size": (32, 64, 128, 256),
+        "weight_decay": (0.0, 1e-4, 1e-2, 1.0, 10.0),
+    },
+    "ai-svdd-paper": {
+        "hidden_size": (128, 256, 512, 1024, 2048, 4096),
+        "latent_size": (16, 32, 64, 128, 256, 512),
+        "batch_size": (16, 32, 64, 128, 256, 512),
+        "weight_decay": (None,),
+    },
+}
+PRESETS = {"deep-svdd": DeepSVDD.from_paper, "ai-svdd-paper": AISVDD.from_paper}
+PARAMETERS = ("hidden_size", "latent_size", "batch_size", "weight_decay")
+
+
+class Tuning(Study):
+    """Both grids on one corpus."""
+
+    def __init__(self, corpus: str) -> None:
+        super().__init__(
+            f"tuning-{corpus}",
+            f"appendix: the grids of OC-SVDD and AI-SVDD, searched on the dev set of {corpus}",
+            corpora=(corpus,),
+        )
+        self.corpus = corpus
+
+    def cells(self, setting: Setting) -> list[Cell]:
+        """Every setting of both grids."""
+        return [
+            {"study": self.name, "encoder": setting.encoder_name, "method": method}
+            | dict(zip(PARAMETERS, values, strict=True))
+            for method, grid in GRIDS.items()
+            for values in product(*(grid[name] for name in PARAMETERS))
+        ]
+
+    def prepare(self, setting: Setting, missing: list[Cell]) -> Callable[[Cell], Row]:
+        """Encode the training normals and the dev set."""
+        corpus = setting.corpus(self.corpus)
+        scenario = pollute(corpus, 0.0, 0)
+        dev = scenario.dev
+        X = setting.embeddings(corpus, {int(i) for part in (scenario.train, dev) for i in part.rows})
+
+        def compute(cell: Cell) -> Row:
+            given = {name: cell[name] for name in PARAMETERS if cell[name] is not None}
+            detector = PRESETS[cell["method"]](self.corpus, 0).set_params(**given)
+            [scores] = fit_and_score(detector, X[scenario.train.rows], None, X[dev.rows])
+            measured = measure(dev.y, scores)
+            del measured["roc_fpr"]
+            return measured
+
+        return compute
+
+
+def chosen(rows: list[Row], method: str, metric: str = "auc") -> list[Row]:
+    """The settings of a method, the best on the dev set first."""
+    return sorted((row for row in rows if row["method"] == method), key=lambda row: -row[metric])
+
+
+def is_printed(row: Row, corpus: str) -> bool:
+    """Whether a setting is the one the paper chose for a corpus."""
+    preset = PRESETS[row["method"]](corpus, 0).get_params()
+    return all(row[name] is None or row[name] == preset[name] for name in PARAMETERS)
