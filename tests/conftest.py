@@ -39,6 +39,12 @@ class HashEncoder:
         return np.mean([np.random.default_rng(seed).normal(size=self.dimension) for seed in seeds], axis=0)
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or fills the user's cache."""
+    monkeypatch.setenv("STRAYS_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
 @pytest.fixture
 def hash_encoder() -> HashEncoder:
     return HashEncoder()

@@ -348,6 +348,7 @@ def test_study_lists_and_refuses(tmp_path: Path, strays: Callable[..., Ran], mon
         (["5.1", "--data", "nowhere"], 2, "nowhere: no such folder"),
         (["5.1", "--data", "."], 1, "which holds the corpus of 5.1"),
         (["case-1", "--page", "page.html"], 2, "ends in .md"),
+        (["--page", "page.md"], 2, "study holds no rows to make a page of"),
     ):
         ran = strays("study", *args)
         assert (ran.code, words in ran.err) == (code, True), ran.err

@@ -80,6 +80,16 @@ def test_a_stopped_run_keeps_its_finished_parts(tmp_path: Path, corpus: Labelled
     assert np.array_equal(X, HashEncoder().encode(corpus.texts))
 
 
+def test_a_torn_part_is_encoded_again(tmp_path: Path, corpus: LabelledCorpus) -> None:
+    embed(corpus, range(16), Encoder(), cache=tmp_path)
+    torn = next(tmp_path.rglob("*.safetensors"))
+    torn.write_bytes(torn.read_bytes()[:40])
+    encoder = Encoder()
+    X = embed(corpus, range(16), encoder, cache=tmp_path)
+    assert encoder.n_encoded == 8
+    assert np.array_equal(X[:16], HashEncoder().encode(corpus.texts[:16]))
+
+
 def test_another_encoder_keeps_its_own(tmp_path: Path, corpus: LabelledCorpus) -> None:
     embed(corpus, range(5), Encoder(), cache=tmp_path)
     other = Encoder()

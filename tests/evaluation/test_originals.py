@@ -68,7 +68,7 @@ def counts(folder: Path, name: str) -> Counter:
 
 
 def test_film_reviews_and_articles_become_short_sentences(tmp_path: Path, hub: Path) -> None:
-    make_where_missing("5.1", str(tmp_path / "data"))
+    make_where_missing(["5.1"], str(tmp_path / "data"))
     corpus = load_corpus("5.1", tmp_path / "data")
     found = counts(tmp_path / "data", "5.1")
     assert [found["imdb", split] for split in ("train", "dev", "test")] == [20, 4, 6]
@@ -84,8 +84,16 @@ def test_film_reviews_and_articles_become_short_sentences(tmp_path: Path, hub: P
     assert len(set(corpus.texts)) == len(corpus.texts)
 
 
+def test_a_corpus_with_enough_short_articles_needs_no_longer_ones(
+    tmp_path: Path, hub: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(originals, "WIKI_IN_ALL", 130)
+    make_where_missing(["5.1"], str(tmp_path))
+    assert ("wiki_51_60", "train") not in counts(tmp_path, "5.1")
+
+
 def test_headlines_without_the_articles(tmp_path: Path, hub: Path) -> None:
-    make_where_missing("5.2-ag", str(tmp_path))
+    make_where_missing(["5.2-ag"], str(tmp_path))
     found = counts(tmp_path, "5.2-ag")
     assert {found["sports", split] for split in ("train", "test")} == {15, 20}
     assert {label for (label, split), n in found.items() if split == "dev" and n == 5} == {
@@ -98,7 +106,7 @@ def test_headlines_without_the_articles(tmp_path: Path, hub: Path) -> None:
 
 
 def test_reviews_of_three_to_fifty_words(tmp_path: Path, hub: Path) -> None:
-    make_where_missing("5.2-yelp", str(tmp_path))
+    make_where_missing(["5.2-yelp"], str(tmp_path))
     corpus = load_corpus("5.2-yelp", tmp_path)
     assert all(3 <= len(text.split()) <= 50 and "\\n" not in text for text in corpus.texts)
     found = counts(tmp_path, "5.2-yelp")
@@ -106,7 +114,7 @@ def test_reviews_of_three_to_fifty_words(tmp_path: Path, hub: Path) -> None:
 
 
 def test_abstracts_by_role_and_no_text_in_two_splits(tmp_path: Path, hub: Path) -> None:
-    make_where_missing("5.2-rct", str(tmp_path))
+    make_where_missing(["5.2-rct"], str(tmp_path))
     corpus = load_corpus("5.2-rct", tmp_path)
     assert corpus.texts.count("Everywhere the same.") == 1
     assert corpus.split[corpus.texts.index("Everywhere the same.")] == "test"
@@ -115,23 +123,23 @@ def test_abstracts_by_role_and_no_text_in_two_splits(tmp_path: Path, hub: Path) 
 
 def test_the_same_file_every_time_and_one_that_is_there_is_left_alone(tmp_path: Path, hub: Path) -> None:
     for folder in ("a", "b"):
-        make_where_missing("5.1", str(tmp_path / folder))
+        make_where_missing(["5.1"], str(tmp_path / folder))
     [a], [b] = ((tmp_path / folder).iterdir() for folder in ("a", "b"))
     assert pq.read_table(a).equals(pq.read_table(b))
     a.write_text("mine")
-    make_where_missing("5.1", str(tmp_path / "a"))
+    make_where_missing(["5.1"], str(tmp_path / "a"))
     assert a.read_text() == "mine"
 
 
 def test_what_cannot_be_had_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"corpus of 5\.3 has no public original"):
-        make_where_missing("5.3", str(tmp_path))
+        make_where_missing(["5.1", "5.3"], str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "empty"))
     with pytest.raises(
         DataError, match=r"could not get train.jsonl of the dataset armanc/pubmed-rct20k .* Check the net"
     ):
-        make_where_missing("5.2-rct", str(tmp_path))
+        make_where_missing(["5.2-rct"], str(tmp_path))
     assert not list(tmp_path.glob("*.parquet"))
     assert not list(tmp_path.glob(".*"))
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from strays.errors import DataError, StraysError, UsageError
@@ -114,4 +116,14 @@ def test_what_is_missing_is_said_before_any_work(folder: Path, monkeypatch: pyte
         load_corpus("5.1", folder)
     write_corpus(folder, "5.2-ag", {"train": 1, "dev": 1, "test": 1}, drop="world")
     with pytest.raises(DataError, match="no row is labelled 'world'; its labels are business, scitech, sports"):
+        load_corpus("5.2-ag", folder)
+
+
+@pytest.mark.parametrize("column", ["text", "label", "split"])
+def test_a_cell_that_is_no_string_is_refused_with_its_row(folder: Path, column: str) -> None:
+    path = folder / CORPORA["5.2-ag"].file
+    rows = pq.read_table(path).to_pylist()
+    rows[7][column] = None
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    with pytest.raises(DataError, match=f"row 8 has None as its {column}; expected a string"):
         load_corpus("5.2-ag", folder)

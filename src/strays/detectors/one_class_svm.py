@@ -7,7 +7,10 @@ Schoelkopf et al., "Estimating the Support of a High-Dimensional Distribution", 
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from numbers import Real
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,8 +21,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from strays.detectors.base import POSITIVE, Detector
 
 ROWS_AT_ONCE = 1024
-# Up to so many rows the kernel matrix is computed at once (2 GB): the same solution, three times sooner.
-MOST_ROWS_AT_ONCE = 16_384
+
+
+def most_rows_at_once() -> int:
+    """Rows whose kernel matrix fills a third of the memory that is free: up to there it is computed at once.
+
+    The solution is the very same, three to six times sooner than with the kernel computed bit by bit.
+    """
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # no such question on this system
+        memory = 2 * 2**30
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):  # of a container
+        with suppress(OSError, ValueError):  # not in one, or "max"
+            memory = min(memory, int(Path(limit).read_text()))
+    return int((memory / 3 / np.dtype(np.float64).itemsize) ** 0.5)
 
 
 class OneClassSVM(Detector):
@@ -56,7 +72,7 @@ class OneClassSVM(Detector):
         X = X[y >= 0].astype(np.float64)
         # 'scale' by scikit-learn's definition.
         self.gamma_ = float(1 / (X.shape[1] * (X.var() or 1)) if self.gamma == "scale" else self.gamma)
-        if len(X) <= MOST_ROWS_AT_ONCE:
+        if len(X) <= most_rows_at_once():
             machine = svm.OneClassSVM(nu=self.nu, kernel="precomputed").fit(rbf_kernel(X, gamma=self.gamma_))
         else:
             machine = svm.OneClassSVM(nu=self.nu, gamma=self.gamma_).fit(X)

@@ -1,4 +1,4 @@
-"""Measuring detectors: metrics now; corpora, protocols and studies build on them."""
+"""Measuring detectors: metrics, and what builds on them: corpora, protocols, the studies of the paper."""
 
 from strays.evaluation.metrics import (
     Evaluation,

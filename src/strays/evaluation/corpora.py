@@ -90,8 +90,13 @@ def load_corpus(name: str, folder: str | Path) -> LabelledCorpus:
     for column in ("text", "label", "split"):
         table.require_column(column, "corpus column")
     rows = table.read()
-    label, split = (np.array(rows.column(column).to_pylist(), dtype=str) for column in ("label", "split"))
-    for wanted in (spec.normal, *spec.anomalies, *spec.spare):
+    columns = {name: rows.column(name).to_pylist() for name in ("text", "label", "split")}
+    for column, cells in columns.items():
+        row = next((i for i, cell in enumerate(cells) if not isinstance(cell, str)), None)
+        if row is not None:
+            raise DataError(f"{table.name}: row {row + 1} has {cells[row]!r} as its {column}; expected a string")
+    label, split = (np.array(columns[column]) for column in ("label", "split"))
+    for wanted in (spec.normal, *spec.anomalies):
         if wanted not in label:
             raise DataError(
                 f"{table.name}: no row is labelled {wanted!r}; its labels are {', '.join(np.unique(label))}"
@@ -101,4 +106,4 @@ def load_corpus(name: str, folder: str | Path) -> LabelledCorpus:
             raise DataError(
                 f"{table.name}: no row is in split {wanted!r}; its splits are {', '.join(np.unique(split))}"
             )
-    return LabelledCorpus(name, spec, rows.column("text").to_pylist(), label, split)
+    return LabelledCorpus(name, spec, columns["text"], label, split)

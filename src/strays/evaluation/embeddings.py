@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from strays.evaluation.corpora import LabelledCorpus
@@ -76,7 +77,11 @@ def embed(
 def _read(folder: Path) -> dict[bytes, np.ndarray]:
     kept: dict[bytes, np.ndarray] = {}
     for path in sorted(folder.glob("*.safetensors")):
-        part = load_file(path)
+        try:
+            part = load_file(path)
+        except SafetensorError:  # torn by a power cut, say; its texts are encoded again
+            path.unlink()
+            continue
         kept |= zip((row.tobytes() for row in part["key"]), part["embedding"], strict=True)
     return kept
 

@@ -77,15 +77,23 @@ MONTHS = {"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct",
 ABBREVIATIONS = TITLES | MONTHS | {"vs", "inc", "ltd", "vol", "fig", "approx", "e.g", "i.e", "u.s", "u.k"}
 
 
-def make_where_missing(name: str, data: str | None) -> None:
-    """Put the corpus's parquet file into the data folder unless it is there; the folder is made where it is missing."""
+def make_where_missing(names: Iterable[str], data: str | None) -> None:
+    """Put the corpora's parquet files into the data folder unless they are there; the folder is made too."""
     if data:
         Path(data).mkdir(parents=True, exist_ok=True)
-    path = data_folder(data) / CORPORA[name].file
-    if path.exists():
-        return
-    if name not in MAKERS:
-        raise UsageError(f"{path}: no such file, and the corpus of {name} has no public original to download")
+    folder = data_folder(data)
+    missing = [name for name in names if not (folder / CORPORA[name].file).exists()]
+    for name in missing:
+        if name not in MAKERS:
+            raise UsageError(
+                f"{folder / CORPORA[name].file}: no such file, and the corpus of {name} has no public original to "
+                "download; leave that study out"
+            )
+    for name in missing:
+        _make(name, folder / CORPORA[name].file)
+
+
+def _make(name: str, path: Path) -> None:
     rows = without_duplicates(MAKERS[name]())
     unfinished = path.with_name(f".{path.name}.part")
     try:
@@ -98,11 +106,12 @@ def make_where_missing(name: str, data: str | None) -> None:
 
 def imdb_wiki() -> Iterator[Labelled]:
     """5.1: short sentences of film reviews, and of Wikipedia articles as anomalies."""
-    reviews = (text for split in IMDB.files for text in _column(IMDB, split, "text"))
+    reviews = (text for split in IMDB.files for text in _columns(IMDB, split, "text")[0])
     normal = in_hash_order(s for review in reviews for s in sentences(review) if is_short(s))
     yield from _cut(normal, "imdb", IMDB_SIZES)
     # Lines such as " = = Career = = " are headings.
-    articles = (t for split in WIKITEXT.files for t in _column(WIKITEXT, split, "text") if not t.startswith(" = "))
+    lines = (line for split in WIKITEXT.files for line in _columns(WIKITEXT, split, "text")[0])
+    articles = (line for line in lines if not line.startswith(" = "))
     found = in_hash_order(s for article in articles for s in sentences(article) if is_short(s, SPARE))
     wiki = [s for s in found if len(s) <= SHORT][:WIKI_IN_ALL]
     yield from _cut(wiki, "wiki", {**WIKI_SIZES, "train": len(wiki)})
@@ -114,7 +123,7 @@ def ag_news() -> Iterator[Labelled]:
     """5.2: headlines of news in four classes."""
     for split in AG_NEWS.files:
         titles: dict[str, list[str]] = {name: [] for name in AG_LABELS.values()}
-        for label, title in zip(_column(AG_NEWS, split, "label"), _column(AG_NEWS, split, "title"), strict=True):
+        for label, title in zip(*_columns(AG_NEWS, split, "label", "title"), strict=True):
             if text := clean(title):
                 titles[AG_LABELS[int(label)]].append(text)
         for name, texts in titles.items():
@@ -126,7 +135,7 @@ def yelp() -> Iterator[Labelled]:
     """5.2: short reviews with one to five stars."""
     for split in YELP.files:
         reviews: dict[str, list[str]] = {f"star{i}": [] for i in range(1, 6)}
-        for label, review in zip(_column(YELP, split, "label"), _column(YELP, split, "text"), strict=True):
+        for label, review in zip(*_columns(YELP, split, "label", "text"), strict=True):
             text = clean(review.replace("\\n", " "))
             if 3 <= len(text.split()) <= 50:
                 reviews[f"star{int(label) + 1}"].append(text)
@@ -139,7 +148,7 @@ def yelp() -> Iterator[Labelled]:
 def rct() -> Iterator[Labelled]:
     """5.2: sentences of structured abstracts, by their role."""
     for split in RCT.files:
-        for label, text in zip(_column(RCT, split, "label"), _column(RCT, split, "text"), strict=True):
+        for label, text in zip(*_columns(RCT, split, "label", "text"), strict=True):
             yield clean(text), str(label).lower(), split
 
 
@@ -198,11 +207,12 @@ def _cut(texts: list[str], label: str, sizes: dict[str, int]) -> Iterator[Labell
         start += size
 
 
-def _column(dataset: Dataset, split: str, name: str) -> list[str]:
-    table = open_table(str(fetch(dataset, split)), text_column=name)
-    table.require_column(name, "corpus column")
-    values: list[str] = table.read().column(name).to_pylist()
-    return values
+def _columns(dataset: Dataset, split: str, *names: str) -> list[list[str]]:
+    table = open_table(str(fetch(dataset, split)), text_column=names[-1])
+    for name in names:
+        table.require_column(name, "corpus column")
+    rows = table.read()
+    return [rows.column(name).to_pylist() for name in names]
 
 
 def fetch(dataset: Dataset, split: str) -> Path:

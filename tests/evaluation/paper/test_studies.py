@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,7 @@ from strays.evaluation.paper.study import ROC_GRID, Setting, measure, run_study
 from strays.evaluation.paper.tuning import GRIDS, PARAMETERS, Tuning, is_printed
 from strays.evaluation.paper.unseen import Unseen
 from strays.evaluation.protocol import pollute
+from tests.conftest import save_tiny_bert
 from tests.evaluation.conftest import write_small_corpus
 
 AG = Comparison("5.2-ag", "AG", pollutions=(0.0, 0.04))
@@ -83,9 +86,14 @@ def test_finished_rows_are_not_run_again(setting: Setting, monkeypatch: pytest.M
     computed = []
     prepare = Comparison.prepare
 
-    def counting(self: Comparison, setting: Setting, missing: list) -> object:
-        compute = prepare(self, setting, missing)
-        return lambda cell: computed.append(cell) or compute(cell)
+    def counting(self: Comparison, setting: Setting) -> Callable:
+        start = prepare(self, setting)
+
+        def counting_start() -> Callable:
+            compute = start()
+            return lambda cell: computed.append(cell) or compute(cell)
+
+        return counting_start
 
     monkeypatch.setattr(Comparison, "prepare", counting)
     run_study(AG, setting)
@@ -130,6 +138,16 @@ def test_a_corpus_that_changed_is_refused(setting: Setting, small_folder: Path) 
         run_study(AG, setting)
 
 
+def test_another_encoder_of_the_same_name_is_refused(setting: Setting, tmp_path: Path) -> None:
+    run_study(AG, setting)
+    other = tmp_path / Path(setting.encoder.settings.name).name
+    save_tiny_bert(other, seed=1)
+    with pytest.raises(DataError, match="rows of another encoder that is called tiny-bert0 too"):
+        run_study(AG, replace(setting, encoder=load_encoder(str(other))))
+    by_hand = replace(setting, encoder=load_encoder(setting.encoder.settings.name, pooling="cls", normalize=True))
+    assert by_hand.encoder_name == "tiny-bert0 pooling=cls normalize=True"
+
+
 def test_everything_is_checked_before_any_work(setting: Setting, small_folder: Path) -> None:
     def run(*names: str) -> None:
         run_studies(names, out=str(setting.out), data=setting.data, encoder=setting.encoder, runs=1)
@@ -137,7 +155,10 @@ def test_everything_is_checked_before_any_work(setting: Setting, small_folder: P
     with pytest.raises(UsageError, match="which study"):
         run()
     with pytest.raises(UsageError, match="no study is called 'nonsense'"):
-        run("5.2-ag", "nonsense")
+        run("all", "nonsense")
+    with pytest.raises(DataError, match=r"split 'train' has 10 anomalies to draw from"):
+        write_small_corpus(small_folder, "5.2-yelp", train=1000)
+        run("5.2-ag", "unseen-5.2-yelp")
     write_small_corpus(small_folder, "5.2-rct", drop="objective")
     with pytest.raises(DataError, match="no row is labelled 'objective'"):
         run("5.2-ag", "5.2-rct")
@@ -155,7 +176,8 @@ def test_a_collapsed_network_is_chance_not_an_error() -> None:
             raise CollapseError("dead")
 
     [scores] = fit_and_score(Dead(), np.zeros((2, 2)), None, np.zeros((4, 2)))
-    assert measure(np.array([1, 1, -1, 1]), scores)["auc"] == 0.5
+    row = measure(np.array([1, 1, -1, 1]), scores)
+    assert (row["auc"], row["collapsed"]) == (0.5, True)
 
 
 def test_the_kept_roc_curve_is_the_metric() -> None:
@@ -177,6 +199,17 @@ def test_classifiers_learn_the_known_anomalies(name: str) -> None:
     for mirror, low, high in ((1, 0.8, 1.0), (-1, 0.0, 0.2)):
         [scores] = fit_and_score(CLASSIFIERS[name].make("5.1", 0), mirror * X[:5000], y[:5000], X[5000:])
         assert low < evaluate(y[5000:], scores).auc < high
+
+
+def test_classifiers_tell_near_certain_anomalies_apart(blobs: tuple) -> None:
+    """In float32 the probabilities of far rows round to 1: scores would be tied or infinite."""
+    X = np.r_[blobs[0], 50 * blobs[0]].astype(np.float32)
+    y = np.repeat([1, -1], len(blobs[0]))
+    for name in CLASSIFIERS:
+        [scores] = fit_and_score(CLASSIFIERS[name].make("5.1", 0), X, y, 10 * X)
+        assert np.isfinite(scores).all()
+    [logistic] = fit_and_score(CLASSIFIERS["logistic"].make("5.1", 0), X, y, 10 * X)
+    assert len(np.unique(logistic)) > 0.99 * len(X)
 
 
 def test_unseen_kinds_are_tested_apart(setting: Setting) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from strays.evaluation.paper.rows import Row
-from strays.evaluation.paper.study import Cell, Setting, Study
+from strays.evaluation.paper.study import Cell, Compute, Setting, Study
 
 DRAWS = 200
 # The appendix's choice.
@@ -67,9 +67,9 @@ class CaseStudy(Study):
         """One for each draw."""
         return [{"study": self.name, "draw": draw} for draw in range(DRAWS)]
 
-    def prepare(self, setting: Setting, missing: list[Cell]) -> Callable[[Cell], Row]:
+    def prepare(self, setting: Setting) -> Callable[[], Compute]:
         """Nothing to prepare."""
-        return lambda cell: self.compute(cell["draw"])
+        return lambda: lambda cell: self.compute(cell["draw"])
 
 
 def case_1(draw: int) -> Row:

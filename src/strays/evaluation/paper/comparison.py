@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from strays.evaluation.corpora import LabelledCorpus
-from strays.evaluation.paper.methods import METHODS, fit_and_score
-from strays.evaluation.paper.rows import Row, RowFile
-from strays.evaluation.paper.study import Cell, Setting, Study, check_same_texts, measure
+from strays.evaluation.paper.methods import METHODS, Scorer, fit_and_score
+from strays.evaluation.paper.rows import Row
+from strays.evaluation.paper.study import Cell, Compute, Setting, Study, check_same_texts, measure
 from strays.evaluation.protocol import POLLUTIONS, Scenario, pollute, split_at_random
 
 
@@ -32,30 +31,32 @@ class Comparison(Study):
         """The training and test rows of a cell; no pollution means random splits."""
         return split_at_random(corpus, seed) if pollution is None else pollute(corpus, pollution, seed)
 
-    def prepare(self, setting: Setting, missing: list[Cell]) -> Callable[[Cell], Row]:
-        """Draw all scenarios and encode the rows they use."""
+    def prepare(self, setting: Setting) -> Callable[[], Compute]:
+        """Draw all scenarios; the work they share is encoding the rows they use."""
         corpus = setting.corpus(self.name)
-        draws = sorted({(cell["pollution"], cell["seed"]) for cell in self.cells(setting)})
+        draws = {(cell["pollution"], cell["seed"]) for cell in self.cells(setting)}
         scenarios = {draw: self.scenario(corpus, *draw) for draw in draws}
-        digests: dict[tuple[Any, ...], str] = {draw: s.digest(corpus) for draw, s in scenarios.items()}
-        path = setting.out / f"{self.name}.jsonl"
-        check_same_texts(RowFile(path).read(), digests, ("pollution", "seed"), path)
-        X = setting.embeddings(corpus, set().union(*(s.rows for s in scenarios.values())))
+        digests = {draw: scenario.digest(corpus) for draw, scenario in scenarios.items()}
+        check_same_texts(self.file(setting), ("pollution", "seed"), digests)
         # Without pollution all seeds train on the same rows: what no seed changes is fitted once.
-        unpolluted: dict[str, Any] = {}
+        unpolluted: dict[str, Scorer] = {}
 
-        def compute(cell: Cell) -> Row:
-            draw = cell["pollution"], cell["seed"]
-            train, test = scenarios[draw].train, scenarios[draw].test
-            method = METHODS[cell["method"]]
-            if cell["method"] in unpolluted and cell["pollution"] == 0:
-                scores = unpolluted[cell["method"]].anomaly_score(X[test.rows])
-            else:
-                scorer = method.make(self.name, cell["seed"])
-                y = train.y if method.told else None
-                [scores] = fit_and_score(scorer, X[train.rows], y, X[test.rows])
-                if cell["pollution"] == 0 and not method.random:
-                    unpolluted[cell["method"]] = scorer
-            return {"scenario": digests[draw], **measure(test.y, scores)}
+        def start() -> Compute:
+            X = setting.embeddings(corpus, set().union(*(s.rows for s in scenarios.values())))
 
-        return compute
+            def compute(cell: Cell) -> Row:
+                name, draw = cell["method"], (cell["pollution"], cell["seed"])
+                train, test = scenarios[draw].train, scenarios[draw].test
+                method = METHODS[name]
+                if name in unpolluted and cell["pollution"] == 0:
+                    scores = unpolluted[name].anomaly_score(X[test.rows])
+                else:
+                    scorer = method.make(self.name, cell["seed"])
+                    [scores] = fit_and_score(scorer, X[train.rows], train.y if method.told else None, X[test.rows])
+                    if cell["pollution"] == 0 and not method.random:
+                        unpolluted[name] = scorer
+                return {"scenario": digests[draw], **measure(test.y, scores)}
+
+            return compute
+
+        return start

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from statistics import fmean
 
 import numpy as np
 
@@ -43,24 +44,15 @@ def trends(study: str, rows: list[Row], metric: str) -> list[Trend]:
     """The trend of every method and encoder that has rows at both ends."""
     found = []
     pollutions = [p for p in values(rows, "pollution") if p is not None]
-    for encoder in values(rows, "encoder") if len(pollutions) > 1 else []:
-        for method in METHODS:
-            own = where(rows, encoder=encoder, method=method)
-            pairs = _pairs(own, {"pollution": max(pollutions)}, {"pollution": 0.0})
-            if len(pairs) > 1:
-                change, half_width = interval([a[metric] - b[metric] for a, b in pairs])
-                found.append(Trend(study, encoder, method, metric, change, half_width))
+    for encoder, method in product(values(rows, "encoder"), METHODS) if len(pollutions) > 1 else ():
+        own = where(rows, encoder=encoder, method=method)
+        last, first = (
+            {row["seed"]: row[metric] for row in where(own, pollution=p)} for p in (pollutions[-1], pollutions[0])
+        )
+        differences = [last[seed] - first[seed] for seed in last if seed in first]
+        if differences:
+            found.append(Trend(study, encoder, method, metric, *interval(differences)))
     return found
-
-
-def _pairs(rows: list[Row], one: dict[str, Any], other: dict[str, Any]) -> list[tuple[Row, Row]]:
-    """The rows of two conditions that share seed, known kind and encoder; a study half run has some without partner."""
-
-    def by_run(wanted: dict[str, Any]) -> dict[tuple[Any, ...], Row]:
-        return {(row["encoder"], row.get("known"), row["seed"]): row for row in where(rows, **wanted)}
-
-    first, second = by_run(one), by_run(other)
-    return [(first[run], second[run]) for run in first if run in second]
 
 
 def interval(differences: Sequence[float]) -> tuple[float, float]:
@@ -78,40 +70,71 @@ def claims(every: Every) -> Table:
     lines = []
     for study, rows in every.items():
         for of_map, of_auc in zip(trends(study, rows, "map"), trends(study, rows, "auc"), strict=True):
-            name = METHODS[of_map.method].printed
-            paper = printed.TABLES[study].get(name or "", {})
-            printed_change = [
-                f"{float(paper[m][-1].split()[0]) - float(paper[m][0].split()[0]):+.1f}" if paper else ""
-                for m in ("map", "auc")
-            ]
+            paper = printed.TABLES[study].get(METHODS[of_map.method].printed or "", {})
             line = [study, TITLES[of_map.method], of_map.encoder]
-            for trend, change in zip((of_map, of_auc), printed_change, strict=True):
-                line += [str(trend), trend.verdict, change]
+            for trend in (of_map, of_auc):
+                ends = [float(cell.split()[0]) for cell in paper.get(trend.metric, [])]
+                line += [str(trend), trend.verdict, f"{ends[-1] - ends[0]:+.1f}" if ends else ""]
             lines.append(line)
     header = ["study", "method", "encoder", "MAP", "", "paper's", "AUC", "", "paper's"]
-    return Table("Change from p = 0 % to p = 8 %, in points, with its 95 % interval over the runs", header, lines)
+    return Table("Change from the lowest to the highest p, in points, with its 95 % interval over runs", header, lines)
 
 
-def duels(every: Every, method: str = "ai-svdd") -> Table:
-    """AI-SVDD less each classifier in AUC, paired by known kind and seed."""
-    lines = []
+@dataclass(frozen=True)
+class Duel:
+    """A method less a classifier in AUC, on one corpus, kind of test and p: mean over runs and its 95 % half width."""
+
+    corpus: str
+    encoder: str
+    test: str
+    pollution: float
+    method: str
+    other: str
+    lead: float
+    half_width: float
+
+    @property
+    def winner(self) -> str:
+        """'AI-SVDD' or the classifier where the interval leaves out zero."""
+        if abs(self.lead) <= self.half_width:
+            return "even"
+        return "AI-SVDD" if self.lead > 0 else TITLES[self.other]
+
+
+def duels(every: Every, method: str) -> list[Duel]:
+    """A method against each classifier. Known kinds share their normals, so that a run counts once: its mean."""
+    found = []
     for corpus, rows in every.items():
-        for test in ("seen", "unseen"):
-            for p in sorted(values(rows, "pollution")):
-                line = [corpus, test, share(p)]
-                for other in CLASSIFIERS:
-                    pairs = _pairs(rows, {"method": method, "pollution": p}, {"method": other, "pollution": p})
-                    differences = [a[test]["auc"] - b[test]["auc"] for a, b in pairs if test in a]
-                    if len(differences) > 1:
-                        change, half_width = interval(differences)
-                        winner = "even" if abs(change) <= half_width else "AI-SVDD" if change > 0 else TITLES[other]
-                        line += [f"{100 * change:+.1f} ± {100 * half_width:.1f}", winner]
-                if len(line) > 3:
-                    lines.append(line)
-    header = ["corpus", "test anomalies", "p"]
+        settings = product(values(rows, "encoder"), ("seen", "unseen"), values(rows, "pollution"), CLASSIFIERS)
+        for encoder, test, p, other in settings:
+            own = [row for row in where(rows, encoder=encoder, pollution=p) if test in row]
+            ours, theirs = (
+                {(row["seed"], row["known"]): row[test]["auc"] for row in where(own, method=name)}
+                for name in (method, other)
+            )
+            by_seed: dict[int, list[float]] = {}
+            for run in [run for run in ours if run in theirs]:
+                by_seed.setdefault(run[0], []).append(ours[run] - theirs[run])
+            if by_seed:
+                lead = interval([fmean(differences) for differences in by_seed.values()])
+                found.append(Duel(corpus, encoder, test, p, method, other, *lead))
+    return found
+
+
+def duel_table(every: Every, method: str) -> Table:
+    """All duels of a method; one line for corpus, test and p."""
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for duel in duels(every, method):
+        key = (duel.corpus, duel.encoder, duel.test, share(duel.pollution))
+        lines.setdefault(key, []).extend([f"{100 * duel.lead:+.1f} ± {100 * duel.half_width:.1f}", duel.winner])
+    header = ["corpus", "encoder", "test anomalies", "p"]
     for other in CLASSIFIERS:
         header += [f"AUC less {TITLES[other]}", "winner"]
-    return Table("AI-SVDD (strays' settings) against classifiers, paired by known kind and run", header, lines)
+    return Table(
+        f"{TITLES[method]}, against classifiers; mean over known kinds, interval over runs",
+        header,
+        [[*key, *cells] for key, cells in lines.items()],
+    )
 
 
 def sentences(compared: Every, against: Every) -> list[str]:
@@ -127,47 +150,68 @@ def _trend_sentences(compared: Every) -> list[str]:
     count = Counter(trend.verdict for trend in blind)
     others = [f"{TITLES[t.method]} on {t.study} ({t.encoder}, {t})" for t in blind if t.verdict != "falls"]
     lines = [
-        f"**One-class methods fall as p grows**: in AUC, {count['falls']} of {count.total()} pairs of method and "
-        f"corpus fall clearly, {count['no clear change']} show no clear change, {count['rises']} rise."
-        + (f" Not falling: {'; '.join(others)}." if others else "")
+        f"**The paper's claim that one-class methods fall as p grows**: in AUC, of {count.total()} combinations of "
+        f"method, corpus and encoder {count['falls']} fall clearly, {count['no clear change']} show no clear change, "
+        f"{count['rises']} rise." + (f" Not falling: {'; '.join(others)}." if others else "")
     ]
-    for name in ("ai-svdd-paper", "ai-svdd"):
-        words = "; ".join(f"{t.study} ({t.encoder}) {t}, {t.verdict}" for t in every if t.method == name)
-        settings = METHODS[name].title.partition(", ")[2]
-        lines.append(f"**AI-SVDD rises as p grows** ({settings}), in points of AUC: {words}.")
+    for name in [name for name, method in METHODS.items() if method.told]:
+        own = [trend for trend in every if trend.method == name]
+        if not own:
+            continue
+        count = Counter(trend.verdict for trend in own)
+        words = "; ".join(f"{t.study} ({t.encoder}) {t}" for t in own)
+        lines.append(
+            f"**Its claim that AI-SVDD rises as p grows**, with {TITLES[name].partition(', ')[2]}: of {count.total()} "
+            f"combinations of corpus and encoder {count['rises']} rise clearly in AUC, {count['no clear change']} show "
+            f"no clear change, {count['falls']} fall ({words})."
+        )
     return lines
 
 
 def _ranking_sentences(compared: Every) -> list[str]:
     lines = []
     for study, rows in compared.items():
-        encoder = values(rows, "encoder")[0]
-        p = max(values(rows, "pollution"), key=lambda p: p or 0)
+        encoder, p = values(rows, "encoder")[0], values(rows, "pollution")[-1]
         score = {
-            name: 100 * float(np.mean([row["auc"] for row in found]))
+            name: 100 * fmean(row["auc"] for row in found)
             for name in METHODS
             if (found := where(rows, method=name, pollution=p, encoder=encoder))
         }
-        if "ai-svdd-paper" not in score:
-            continue
-        ranked = sorted(score, key=lambda name: -score[name])
-        printed_ones = [name for name in ranked if METHODS[name].printed]
-        lines.append(
-            f"**{study}**{f' at p = {share(p)}' if p else ''}, AUC, encoder {encoder}: best is {TITLES[ranked[0]]} "
-            f"({score[ranked[0]]:.1f}); AI-SVDD with the paper's settings ({score['ai-svdd-paper']:.1f}) is number "
-            f"{1 + printed_ones.index('ai-svdd-paper')} of the paper's {len(printed_ones)} methods."
-        )
+        ranking = sorted(score, key=lambda name: -score[name])
+        of_paper = [name for name in ranking if METHODS[name].printed in printed.TABLES[study]]
+        if "ai-svdd-paper" in of_paper:
+            lines.append(
+                f"**{study}**{f' at p = {share(p)}' if p else ''}, mean AUC, encoder {encoder}: highest is "
+                f"{TITLES[ranking[0]]} ({score[ranking[0]]:.1f}); AI-SVDD with the paper's settings "
+                f"({score['ai-svdd-paper']:.1f}) is number {1 + of_paper.index('ai-svdd-paper')} of the "
+                f"{len(of_paper)} methods the paper compares there."
+            )
     return lines
 
 
 def _duel_sentences(against: Every) -> list[str]:
-    lines = []
-    for i, other in enumerate(CLASSIFIERS):
-        for test, words in (("seen", "of the known kind"), ("unseen", "of kinds never seen")):
-            wins = Counter(line[4 + 2 * i] for line in duels(against).rows if line[1] == test)
-            if wins:
-                lines.append(
-                    f"**Against {TITLES[other]}**, test anomalies {words}: of {wins.total()} pairs of corpus and p, "
-                    f"AI-SVDD wins {wins['AI-SVDD']}, the classifier {wins[TITLES[other]]}, {wins['even']} are even."
-                )
+    every = duels(against, "ai-svdd")
+    if not every:
+        return []
+    winners = [duel.winner for duel in every if duel.test == "unseen"]
+    ours, even = winners.count("AI-SVDD"), winners.count("even")
+    lines = [
+        f"**Its belief that AI-SVDD beats a classifier on kinds of anomalies never seen**: of {len(winners)} "
+        f"combinations of corpus, p and classifier, AI-SVDD with strays' settings wins {ours}, the classifier wins "
+        f"{len(winners) - ours - even}, and {even} are even."
+    ]
+    for other, (test, words) in product(CLASSIFIERS, (("seen", "the known kind"), ("unseen", "kinds never seen"))):
+        own = [duel for duel in every if (duel.other, duel.test) == (other, test)]
+        parts = []
+        for corpus in dict.fromkeys(duel.corpus for duel in own):
+            won: dict[str, list[str]] = {}
+            for duel in own:
+                if duel.corpus == corpus:
+                    won.setdefault(duel.winner, []).append(share(duel.pollution))
+            at = (f"{winner} at {', '.join(at) if len(won) > 1 else 'every p'}" for winner, at in won.items())
+            parts.append(f"{corpus}: {'; '.join(at)}")
+        if parts:
+            lines.append(
+                f"**AI-SVDD against {TITLES[other]}**, test anomalies of {words}. Winners: {'. '.join(parts)}."
+            )
     return lines

@@ -57,6 +57,11 @@ METHODS = {
     "ai-svdd-paper": Method(
         "AI-SVDD, the paper's settings", lambda study, seed: AISVDD.from_paper(study, seed), "AI-SVDD", told=True
     ),
+    "ai-svdd-sgd": Method(
+        "AI-SVDD, plain gradient steps",
+        lambda study, seed: AISVDD.from_paper(study, seed).set_params(optimizer="sgd"),
+        told=True,
+    ),
     "ai-svdd": Method("AI-SVDD, strays' settings", lambda study, seed: AISVDD(random_state=seed), told=True),
 }
 ONE_CLASS = tuple(name for name, method in METHODS.items() if not method.told)
@@ -72,12 +77,15 @@ class Classifier:
         """Learn to tell rows with y < 0 from all others."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a fixed number of epochs is what was asked for
-            self.classifier.fit(X, np.asarray(y) < 0)
+            self.classifier.fit(X.astype(np.float64), np.asarray(y) < 0)
         return self
 
     def anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        """Log probability of an anomaly less that of a normal row; no ties where probabilities round to 0 or 1."""
-        log_p = self.classifier.predict_log_proba(X)
+        """The log odds of an anomaly."""
+        X = X.astype(np.float64)  # in float32, probabilities near 1 round to it: ties and infinities
+        if hasattr(self.classifier, "decision_function"):
+            return np.asarray(self.classifier.decision_function(X))
+        log_p = np.log(np.maximum(self.classifier.predict_proba(X), np.finfo(float).tiny))
         return np.asarray(log_p[:, 1] - log_p[:, 0])
 
 
@@ -95,7 +103,7 @@ def _mlp(study: str, seed: int) -> Classifier:
 
 CLASSIFIERS = {
     "logistic": Method("logistic regression", _logistic, told=True, random=False),
-    "mlp": Method("MLP classifier, 128 hidden units", _mlp, told=True),
+    "mlp": Method("MLP classifier", _mlp, told=True),
 }
 
 

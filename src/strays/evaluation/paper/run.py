@@ -41,19 +41,25 @@ def run_studies(
     """Run the studies named ('all' for every one), write the page where asked; returns the tables of those studies."""
     if not names and not page:
         raise UsageError(f"which study? Expected all, or some of {', '.join(studies())}; or --page to draw the page")
-    wanted = [study_named(name) for name in (studies() if "all" in names else names)]
-    setting = Setting(Path(out), data, encoder, runs, progress=progress)
-    for corpus in dict.fromkeys(corpus for study in wanted for corpus in study.corpora):
-        if download:
-            from strays.evaluation.originals import make_where_missing
-
-            make_where_missing(corpus, data)
-        setting.corpus(corpus)  # raises what is wrong with it before any work is done
+    named = {name: study_named(name) for name in names if name != "all"}
+    wanted = list((studies() if "all" in names else named).values())
     if page:
         from strays.evaluation.paper.page import check_page
 
         check_page(page)
-    tables = {study.name: tables_of(study.name, run_study(study, setting)) for study in wanted}
+        if not wanted and not read_all(out):
+            raise UsageError(f"{out} holds no rows to make a page of; name a study to run, or its folder with --out")
+    setting = Setting(Path(out), data, encoder, runs, progress=progress)
+    corpora = list(dict.fromkeys(corpus for study in wanted for corpus in study.corpora))
+    if download:
+        from strays.evaluation.originals import make_where_missing
+
+        make_where_missing(corpora, data)
+    for corpus in corpora:
+        setting.corpus(corpus)
+    # All draws of all studies before the first study's work: what is wrong with the last shall not wait for hours.
+    prepared = [(study, study.prepare(setting)) for study in wanted]
+    tables = {study.name: tables_of(study.name, run_study(study, setting, start)) for study, start in prepared}
     if page:
         from strays.evaluation.paper.page import write_page
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from strays.encoders.transformer import TransformerEncoder
 
 Cell = dict[str, Any]
+Compute = Callable[[Cell], Row]
 Progress = Callable[[str], AbstractContextManager[Callable[[int, int | None], None]]]
 # The true positive rates at which rows keep the ROC curve.
 ROC_GRID = np.linspace(0, 1, 51)
@@ -49,11 +50,13 @@ class Setting:
 
     @property
     def encoder_name(self) -> str:
-        """The encoder as rows and tables call it: the name of a folder, not its path."""
+        """The encoder as rows and tables call it: its name, of a folder the last part, and what was set by hand."""
         if self.encoder is None:
             raise UsageError("this study needs an encoder")
-        name = self.encoder.settings.name
-        return Path(name).name if Path(name).is_dir() else name
+        settings = self.encoder.settings.to_dict()
+        name = settings.pop("name")
+        given = [f"{key}={value}" for key, value in settings.items() if value is not None]
+        return " ".join([Path(name).name if Path(name).is_dir() else name, *given])
 
     def corpus(self, name: str) -> LabelledCorpus:
         """One of the paper's corpora from the data folder, checked."""
@@ -80,33 +83,50 @@ class Study(ABC):
         """What to compute: the fields that tell one row from another."""
 
     @abstractmethod
-    def prepare(self, setting: Setting, missing: list[Cell]) -> Callable[[Cell], Row]:
-        """Get ready for the missing cells; returns the function that turns a cell into the rest of its row."""
+    def prepare(self, setting: Setting) -> Callable[[], Compute]:
+        """Draw and check all that can be, and do no work yet.
+
+        Returns the function that does the work all cells share, such as encoding, and hands out the one that computes
+        what a cell's row holds besides the cell.
+        """
+
+    def file(self, setting: Setting) -> RowFile:
+        """Where the rows are."""
+        return RowFile(setting.out / f"{self.name}.jsonl")
 
 
-def run_study(study: Study, setting: Setting) -> list[Row]:
-    """Compute what is missing, and return all rows of the study."""
-    file = RowFile(setting.out / f"{study.name}.jsonl")
+def run_study(study: Study, setting: Setting, start: Callable[[], Compute] | None = None) -> list[Row]:
+    """Compute what is missing, and return all rows of the study; `start` is what it prepared, if it has already."""
+    start = start or study.prepare(setting)
+    file = study.file(setting)
     cells = study.cells(setting)
-    done = {_key(cells[0], row) for row in file.read()}
+    stamp = {"fingerprint": setting.encoder.fingerprint[:12]} if setting.encoder and study.corpora else {}
+    rows = file.read()
+    for row in rows:
+        if stamp and row["encoder"] == setting.encoder_name and row["fingerprint"] != stamp["fingerprint"]:
+            raise DataError(
+                f"{file.path} has rows of another encoder that is called {row['encoder']} too (fingerprint "
+                f"{row['fingerprint']}, here {stamp['fingerprint']}). Name another folder with --out"
+            )
+    done = {_key(cells[0], row) for row in rows}
     missing = [cell for cell in cells if _key(cell, cell) not in done]
     if missing:
-        compute = study.prepare(setting, missing)
+        compute = start()
         with setting.progress(f"study {study.name}") as progress:
             for i, cell in enumerate(missing, 1):
-                file.append(cell | compute(cell))
+                file.append(cell | stamp | compute(cell))
                 progress(i, len(missing))
     return file.read()
 
 
-def check_same_texts(rows: list[Row], digests: dict[tuple[Any, ...], str], fields: tuple[str, ...], path: Path) -> None:
+def check_same_texts(file: RowFile, fields: tuple[str, ...], digests: dict[tuple[Any, ...], str]) -> None:
     """Raise where finished rows were drawn from other texts than the ones at hand."""
-    for row in rows:
+    for row in file.read():
         here = digests.get(tuple(row[field] for field in fields))
         if here is not None and row["scenario"] != here:
             raise DataError(
-                f"{path} has rows drawn from other texts (scenario {row['scenario']}, here {here}): the corpus has "
-                "changed. Name another folder with --out, or delete that file"
+                f"{file.path} has rows drawn from other texts (scenario {row['scenario']}, here {here}): the corpus "
+                "has changed. Name another folder with --out, or delete that file"
             )
 
 
@@ -117,7 +137,10 @@ def measure(y: np.ndarray, scores: np.ndarray) -> Row:
     # At a rate the curve reaches by a vertical rise, the lowest false positive rate counts.
     rising = np.maximum.accumulate(roc.tpr + 1e-12 * np.arange(len(roc.tpr)))
     fpr = np.interp(ROC_GRID, rising, roc.fpr)
+    # A network that collapsed scores all rows alike.
+    collapsed = {"collapsed": True} if np.ptp(scores) == 0 else {}
     return {
+        **collapsed,
         "n": result.n,
         "n_anomalies": result.n_anomalies,
         "map": round(result.map, 6),
@@ -126,6 +149,11 @@ def measure(y: np.ndarray, scores: np.ndarray) -> Row:
         "fpr_at_80_tpr": round(result.fpr_at_80_tpr, 6),
         "roc_fpr": [round(float(value), 4) for value in fpr],
     }
+
+
+def without_curve(measured: Row) -> Row:
+    """The metrics alone, where no ROC curve is drawn."""
+    return {name: value for name, value in measured.items() if name != "roc_fpr"}
 
 
 def _key(cell: Cell, row: Row) -> tuple[Any, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import fmean, pstdev
 from typing import Any
 
@@ -11,7 +12,8 @@ from strays.evaluation.paper import printed
 from strays.evaluation.paper.cases import OBJECTIVES
 from strays.evaluation.paper.methods import CLASSIFIERS, METHODS
 from strays.evaluation.paper.rows import Row
-from strays.evaluation.paper.tuning import GRIDS, PARAMETERS, chosen, is_printed
+from strays.evaluation.paper.tuning import GRIDS, PARAMETERS, is_printed, ranked
+from strays.evaluation.paper.unseen import METHODS_COMPARED
 
 TITLES = {name: method.title for name, method in (METHODS | CLASSIFIERS).items()}
 
@@ -37,8 +39,8 @@ def where(rows: Iterable[Row], **wanted: object) -> list[Row]:
 
 
 def values(rows: Iterable[Row], field: str) -> list[Any]:
-    """The distinct values of a field, in the order the rows bring them."""
-    return list(dict.fromkeys(row[field] for row in rows))
+    """The distinct values of a field, in an order that is not the rows': the default encoder, then by name or size."""
+    return sorted({row[field] for row in rows}, key=lambda value: (value != "default", value or 0))
 
 
 def percent(shares: Sequence[float]) -> str:
@@ -53,64 +55,66 @@ def share(p: float) -> str:
 
 def comparison(study: str, rows: list[Row]) -> list[Table]:
     """One table for each metric, the paper's figures above ours; 5.3, which has no pollution, in one table."""
-    pollutions = sorted(values(rows, "pollution"), key=lambda p: p or 0)
+    pollutions = values(rows, "pollution")
     if pollutions == [None]:
-        metrics = {**printed.METRICS, "fpr_at_80_tpr": "FPR at 80 % TPR"}
-        lines = _lines(
-            study,
-            rows,
-            lambda method: [printed.TABLES[study][method].get(metric, [""])[0] for metric in metrics],
-            lambda found: [percent([row[metric] for row in found]) for metric in metrics],
-        )
-        return [Table("five random splits", ["method", "by", *metrics.values()], lines)]
-    tables = [
-        Table(
-            title,
-            ["method", "by", *(f"p = {share(p)}" for p in pollutions)],
-            _lines(
-                study,
-                rows,
-                lambda method, metric=metric: printed.TABLES[study][method][metric],  # type: ignore[misc]
-                lambda found, metric=metric: [  # type: ignore[misc]
-                    percent([row[metric] for row in where(found, pollution=p)]) for p in pollutions
-                ],
-            ),
-        )
-        for metric, title in printed.METRICS.items()
+        return [_splits(study, rows)]
+    return [
+        *(_over_pollution(study, rows, metric, pollutions) for metric in printed.METRICS),
+        _false_alarms(study, where(rows, pollution=pollutions[-1]), pollutions[-1]),
     ]
-    highest = where(rows, pollution=max(pollutions))
-    tables.append(
-        Table(
-            f"False positive rate at 80 % true positive rate, p = {share(max(pollutions))}",
-            ["method", "by", "FPR"],
-            _lines(
-                study,
-                highest,
-                lambda method: [f"{printed.FPR_AT_80_TPR[study][method]}"],
-                lambda found: [percent([row["fpr_at_80_tpr"] for row in found])],
-                only_printed=printed.FPR_AT_80_TPR.get(study, {}),
-            ),
-        )
-    )
-    return tables
+
+
+def _over_pollution(study: str, rows: list[Row], metric: str, pollutions: list[float]) -> Table:
+    def paper(method: str) -> list[str]:
+        return printed.TABLES[study][method][metric]
+
+    def ours(found: list[Row]) -> list[str]:
+        return [percent([row[metric] for row in where(found, pollution=p)]) for p in pollutions]
+
+    header = ["method", "by", *(f"p = {share(p)}" for p in pollutions)]
+    return Table(printed.METRICS[metric], header, _lines(rows, printed.TABLES[study], paper, ours))
+
+
+def _false_alarms(study: str, rows: list[Row], pollution: float) -> Table:
+    told = printed.FPR_AT_80_TPR.get(study, {})
+
+    def paper(method: str) -> list[str]:
+        return [f"{told[method]}"]
+
+    def ours(found: list[Row]) -> list[str]:
+        return [percent([row["fpr_at_80_tpr"] for row in found])]
+
+    title = f"False positive rate at 80 % true positive rate, p = {share(pollution)}"
+    return Table(title, ["method", "by", "FPR"], _lines(rows, told, paper, ours))
+
+
+def _splits(study: str, rows: list[Row]) -> Table:
+    metrics = {**printed.METRICS, "fpr_at_80_tpr": "FPR at 80 % TPR"}
+
+    def paper(method: str) -> list[str]:
+        return [printed.TABLES[study][method].get(metric, [""])[0] for metric in metrics]
+
+    def ours(found: list[Row]) -> list[str]:
+        return [percent([row[metric] for row in found]) for metric in metrics]
+
+    header = ["method", "by", *metrics.values()]
+    return Table("Five random splits", header, _lines(rows, printed.TABLES[study], paper, ours))
 
 
 def _lines(
-    study: str,
     rows: list[Row],
-    of_paper: Callable[[str], list[str]],
-    of_rows: Callable[[list[Row]], list[str]],
-    only_printed: Iterable[str] | None = None,
+    in_paper: Collection[str],
+    paper: Callable[[str], list[str]],
+    ours: Callable[[list[Row]], list[str]],
 ) -> list[list[str]]:
     """For each method the paper's line, where it has one, and a line for each encoder."""
-    has = set(printed.TABLES[study] if only_printed is None else only_printed)
     lines = []
     for name, method in METHODS.items():
-        if method.printed in has and where(rows, method=name):
-            lines.append([method.title, f"paper: {method.printed}", *of_paper(method.printed)])
+        if method.printed and method.printed in in_paper and where(rows, method=name):
+            lines.append([method.title, f"paper: {method.printed}", *paper(method.printed)])
         for encoder in values(rows, "encoder"):
             if found := where(rows, method=name, encoder=encoder):
-                lines.append([method.title, f"strays, {encoder}", *of_rows(found)])
+                lines.append([method.title, f"strays, {encoder}", *ours(found)])
     return lines
 
 
@@ -165,44 +169,48 @@ def case_3(rows: list[Row]) -> Table:
 def tuning(corpus: str, rows: list[Row], best: int = 3) -> list[Table]:
     """For each method the best settings on the dev set, and where the paper's choice stands."""
     tables = []
-    for method in GRIDS:
-        ranked = chosen(rows, method)
-        if not ranked:
+    for encoder, method in product(values(rows, "encoder"), GRIDS):
+        settings = ranked(where(rows, encoder=encoder), method)
+        if not settings:
             continue
-        names = [name for name in PARAMETERS if any(row[name] is not None for row in ranked)]
-        places = [*range(min(best, len(ranked))), *(i for i, row in enumerate(ranked) if is_printed(row, corpus))]
-        middle = len(ranked) // 2
+        names = [name for name in PARAMETERS if any(row[name] is not None for row in settings)]
+        papers = [i for i, row in enumerate(settings) if is_printed(row, corpus)]
+        places = {*range(min(best, len(settings))), *papers, len(settings) // 2, len(settings) - 1}
         lines = [
             [
-                f"{i + 1}" + (", the paper's choice" if is_printed(ranked[i], corpus) else ""),
-                *(f"{ranked[i][name]:g}" for name in names),
-                f"{100 * ranked[i]['auc']:.1f}",
-                f"{100 * ranked[i]['map']:.1f}",
+                f"{i + 1}" + (", the paper's choice" if i in papers else ""),
+                *(f"{settings[i][name]:g}" for name in names),
+                f"{100 * settings[i]['auc']:.1f}",
+                f"{100 * settings[i]['map']:.1f}",
             ]
-            for i in sorted({*places, middle, len(ranked) - 1})
+            for i in sorted(places)
         ]
         header = ["place by AUC", *(name.replace("_", " ") for name in names), "dev AUC", "dev MAP"]
-        tables.append(Table(f"{TITLES[method]}: {len(ranked)} settings on {corpus}", header, lines))
+        title = f"{corpus}, {TITLES[method].partition(',')[0]}: {len(settings)} settings, encoder {encoder}"
+        tables.append(Table(title, header, lines))
     return tables
 
 
 def unseen(corpus: str, rows: list[Row]) -> list[Table]:
     """AUC and MAP of every method over p, on anomalies of the known kind and of others; mean over kinds and seeds."""
-    pollutions = sorted(values(rows, "pollution"))
+    pollutions = values(rows, "pollution")
     tests = [test for test in ("seen", "unseen") if any(test in row for row in rows)]
     tables = []
-    for metric, title in (("auc", "AUC"), ("map", "MAP")):
+    for encoder, (metric, title) in product(values(rows, "encoder"), (("auc", "AUC"), ("map", "MAP"))):
+        own = where(rows, encoder=encoder)
         lines = [
             [TITLES[method]]
             + [
-                percent([row[test][metric] for row in where(rows, method=method, pollution=p) if test in row])
+                percent([row[test][metric] for row in where(own, method=method, pollution=p) if test in row])
                 for test in tests
                 for p in pollutions
             ]
-            for method in values(rows, "method")
+            for method in METHODS_COMPARED
+            if where(own, method=method)
         ]
         header = ["method", *(f"{test}, p = {share(p)}" for test in tests for p in pollutions)]
-        tables.append(Table(f"{title} on {corpus}, mean (deviation) over known kinds and runs", header, lines))
+        title = f"{corpus}, {title}: mean (deviation) over known kinds and runs, encoder {encoder}"
+        tables.append(Table(title, header, lines))
     return tables
 
 

@@ -8,7 +8,7 @@ from itertools import product
 from strays.detectors import AISVDD, DeepSVDD
 from strays.evaluation.paper.methods import fit_and_score
 from strays.evaluation.paper.rows import Row
-from strays.evaluation.paper.study import Cell, Setting, Study, measure
+from strays.evaluation.paper.study import Cell, Compute, Setting, Study, check_same_texts, measure, without_curve
 from strays.evaluation.protocol import pollute
 
 # The grids as printed. Learning rate 0.001 and 3 epochs are fixed.
@@ -50,27 +50,31 @@ class Tuning(Study):
             for values in product(*(grid[name] for name in PARAMETERS))
         ]
 
-    def prepare(self, setting: Setting, missing: list[Cell]) -> Callable[[Cell], Row]:
-        """Encode the training normals and the dev set."""
+    def prepare(self, setting: Setting) -> Callable[[], Compute]:
+        """The work all settings share is encoding the training normals and the dev set."""
         corpus = setting.corpus(self.corpus)
         scenario = pollute(corpus, 0.0, 0)
-        dev = scenario.dev
-        X = setting.embeddings(corpus, {int(i) for part in (scenario.train, dev) for i in part.rows})
+        digest = scenario.digest(corpus)
+        check_same_texts(self.file(setting), ("study",), {(self.name,): digest})
+        train, dev = scenario.train, scenario.dev
 
-        def compute(cell: Cell) -> Row:
-            given = {name: cell[name] for name in PARAMETERS if cell[name] is not None}
-            detector = PRESETS[cell["method"]](self.corpus, 0).set_params(**given)
-            [scores] = fit_and_score(detector, X[scenario.train.rows], None, X[dev.rows])
-            measured = measure(dev.y, scores)
-            del measured["roc_fpr"]
-            return measured
+        def start() -> Compute:
+            X = setting.embeddings(corpus, {int(i) for i in (*train.rows, *dev.rows)})
 
-        return compute
+            def compute(cell: Cell) -> Row:
+                given = {name: cell[name] for name in PARAMETERS if cell[name] is not None}
+                detector = PRESETS[cell["method"]](self.corpus, 0).set_params(**given)
+                [scores] = fit_and_score(detector, X[train.rows], None, X[dev.rows])
+                return {"scenario": digest, **without_curve(measure(dev.y, scores))}
+
+            return compute
+
+        return start
 
 
-def chosen(rows: list[Row], method: str, metric: str = "auc") -> list[Row]:
-    """The settings of a method, the best on the dev set first."""
-    return sorted((row for row in rows if row["method"] == method), key=lambda row: -row[metric])
+def ranked(rows: list[Row], method: str) -> list[Row]:
+    """The settings of a method, the highest AUC on the dev set first."""
+    return sorted((row for row in rows if row["method"] == method), key=lambda row: -row["auc"])
 
 
 def is_printed(row: Row, corpus: str) -> bool:

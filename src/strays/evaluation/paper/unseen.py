@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import Any
 
-from strays.evaluation.corpora import CORPORA
+from strays.evaluation.corpora import CORPORA, LabelledCorpus
 from strays.evaluation.paper.methods import CLASSIFIERS, METHODS, fit_and_score
-from strays.evaluation.paper.rows import Row, RowFile
-from strays.evaluation.paper.study import Cell, Setting, Study, check_same_texts, measure
+from strays.evaluation.paper.rows import Row
+from strays.evaluation.paper.study import Cell, Compute, Setting, Study, check_same_texts, measure, without_curve
 from strays.evaluation.protocol import POLLUTIONS, Scenario, pollute
 
 METHODS_COMPARED = {name: METHODS[name] for name in ("centroid", "ai-svdd-paper", "ai-svdd")} | CLASSIFIERS
@@ -45,35 +44,47 @@ class Unseen(Study):
             for seed, kind, p, method in product(range(setting.runs), kinds, POLLUTIONS[1:], METHODS_COMPARED)
         ]
 
-    def prepare(self, setting: Setting, missing: list[Cell]) -> Callable[[Cell], Row]:
-        """Draw all scenarios and encode the rows they use."""
+    def prepare(self, setting: Setting) -> Callable[[], Compute]:
+        """Draw all scenarios; the work they share is encoding the rows they use."""
         corpus = setting.corpus(self.corpus)
-        kinds = corpus.spec.anomalies
-        scenarios: dict[tuple[Any, ...], tuple[Scenario, Scenario | None]] = {}
-        for kind, p, seed in {(cell["known"], cell["pollution"], cell["seed"]) for cell in self.cells(setting)}:
-            others = tuple(name for name in kinds if name != kind)
-            known = (kind,) if others else None  # a corpus with one kind needs its spare rows too
-            scenarios[kind, p, seed] = (
-                pollute(corpus, p, seed, known=known, tested=(kind,)),
-                pollute(corpus, p, seed, known=known, tested=others) if others else None,
-            )
-        digests = {draw: seen.digest(corpus) for draw, (seen, _) in scenarios.items()}
-        path = setting.out / f"{self.name}.jsonl"
-        check_same_texts(RowFile(path).read(), digests, ("known", "pollution", "seed"), path)
-        X = setting.embeddings(corpus, set().union(*(s.rows for pair in scenarios.values() for s in pair if s)))
+        draws = dict.fromkeys((cell["known"], cell["pollution"], cell["seed"]) for cell in self.cells(setting))
+        scenarios = {draw: _tests(corpus, *draw) for draw in draws}
+        digests = {
+            draw: "-".join(scenario.digest(corpus) for scenario in tests.values()) for draw, tests in scenarios.items()
+        }
+        check_same_texts(self.file(setting), ("known", "pollution", "seed"), digests)
 
-        def compute(cell: Cell) -> Row:
-            draw = cell["known"], cell["pollution"], cell["seed"]
-            tests = {name: s for name, s in zip(("seen", "unseen"), scenarios[draw], strict=True) if s}
-            train = tests["seen"].train
-            method = METHODS_COMPARED[cell["method"]]
-            y = train.y if method.told else None
-            scorer = method.make(self.corpus, cell["seed"])
-            scores = fit_and_score(scorer, X[train.rows], y, *(X[s.test.rows] for s in tests.values()))
-            row: Row = {"scenario": digests[draw]}
-            for (name, scenario), test_scores in zip(tests.items(), scores, strict=True):
-                row[name] = measure(scenario.test.y, test_scores)
-                del row[name]["roc_fpr"]
-            return row
+        def start() -> Compute:
+            used = set().union(*(scenario.rows for tests in scenarios.values() for scenario in tests.values()))
+            X = setting.embeddings(corpus, used)
 
-        return compute
+            def compute(cell: Cell) -> Row:
+                draw = cell["known"], cell["pollution"], cell["seed"]
+                tests = scenarios[draw]
+                train = tests["seen"].train
+                method = METHODS_COMPARED[cell["method"]]
+                scores = fit_and_score(
+                    method.make(self.corpus, cell["seed"]),
+                    X[train.rows],
+                    train.y if method.told else None,
+                    *(X[scenario.test.rows] for scenario in tests.values()),
+                )
+                measured = {
+                    name: without_curve(measure(scenario.test.y, test_scores))
+                    for (name, scenario), test_scores in zip(tests.items(), scores, strict=True)
+                }
+                return {"scenario": digests[draw], **measured}
+
+            return compute
+
+        return start
+
+
+def _tests(corpus: LabelledCorpus, kind: str, pollution: float, seed: int) -> dict[str, Scenario]:
+    """Scenarios of one training set: tested on the known kind, and on the others where there are any."""
+    others = tuple(name for name in corpus.spec.anomalies if name != kind)
+    known = (kind,) if others else None  # a corpus with one kind needs its spare rows too
+    tests = {"seen": pollute(corpus, pollution, seed, known=known, tested=(kind,))}
+    if others:
+        tests["unseen"] = pollute(corpus, pollution, seed, known=known, tested=others)
+    return tests
