@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from strays import __version__
+from strays.detectors import DETECTORS
 from strays.errors import StraysError, StraysWarning, UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ MaxLength = Annotated[int | None, typer.Option(help="Longest text in tokens; lon
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")]
 DetectorName = Annotated[
     str,
-    typer.Option("--detector", help="auto, ai-svdd, deep-svdd, centroid, oc-svm, isolation-forest or lof."),
+    typer.Option("--detector", help=f"auto, {', '.join(DETECTORS)}."),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 MaxFalseAlarms = Annotated[

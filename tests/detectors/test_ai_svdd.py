@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strays.detectors import AISVDD, network
-from strays.detectors.ai_svdd import PAPER_SIZES, bc_loss, set_gradients, stratified_batches
+from strays.detectors.ai_svdd import PAPER_SIZES, bc_loss, set_gradients
+from strays.detectors.network import stratified_batches
 from strays.errors import CollapseError, DataError, UsageError
 from strays.evaluation import auc
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn import ensemble, neighbors, svm
+from sklearn import covariance, ensemble, linear_model, neighbors, svm
 
-from strays.detectors import CentroidDistance, IsolationForest, LocalOutlierFactor, OneClassSVM
+from strays.detectors import (
+    CentroidDistance,
+    IsolationForest,
+    LocalOutlierFactor,
+    LogisticHead,
+    Mahalanobis,
+    NearestNormals,
+    OneClassSVM,
+)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -33,6 +41,30 @@ class TestAgainstScikitLearn:
             theirs = neighbors.LocalOutlierFactor(n_neighbors=k, novelty=True, algorithm="brute").fit(X)
             ours = LocalOutlierFactor(n_neighbors=k).fit(X)
             np.testing.assert_allclose(ours.anomaly_score(X_test), -theirs.score_samples(X_test), rtol=1e-5)
+
+    def test_nearest_normals(self, blobs, dtype: type) -> None:
+        X, X_test = blobs[0].astype(dtype), blobs[2].astype(dtype)
+        index = neighbors.NearestNeighbors(n_neighbors=7).fit(X)
+        ours = NearestNormals(n_neighbors=7).fit(X)
+        np.testing.assert_allclose(ours.anomaly_score(X_test), index.kneighbors(X_test)[0].mean(axis=1), rtol=1e-5)
+        # kneighbors() without rows leaves each training row out of its own neighbours.
+        np.testing.assert_allclose(ours.anomaly_score(X), index.kneighbors()[0].mean(axis=1), rtol=1e-5)
+
+    def test_mahalanobis(self, blobs, dtype: type) -> None:
+        X, X_test = blobs[0].astype(dtype), blobs[2].astype(dtype)
+        theirs = covariance.LedoitWolf().fit(X.astype(np.float64)).mahalanobis(X_test.astype(np.float64))
+        np.testing.assert_allclose(Mahalanobis().fit(X).anomaly_score(X_test), np.sqrt(theirs), rtol=1e-6)
+
+    def test_logistic_head(self, blobs, dtype: type) -> None:
+        X, y, X_test = blobs[0].astype(dtype), blobs[1], blobs[2].astype(dtype)
+        theirs = linear_model.LogisticRegression(C=0.3, max_iter=1000).fit(X.astype(np.float64), y < 0)
+        ours = LogisticHead(C=0.3).fit(X, y).anomaly_score(X_test)
+        np.testing.assert_allclose(ours, theirs.decision_function(X_test.astype(np.float64)), rtol=1e-6)
+
+
+def test_mahalanobis_with_doubled_columns_and_fewer_rows_than_dimensions(blobs) -> None:
+    X = np.hstack([blobs[0][:20], blobs[0][:20]])
+    assert np.isfinite(Mahalanobis().fit(X).anomaly_score(np.vstack([X, X + 1]))).all()
 
 
 def test_centroid_distance_by_hand() -> None:

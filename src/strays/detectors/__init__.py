@@ -11,19 +11,29 @@ if TYPE_CHECKING:
     from strays.detectors.ai_svdd import AISVDD
     from strays.detectors.base import Detector
     from strays.detectors.centroid import CentroidDistance
+    from strays.detectors.deep_sad import DeepSAD
     from strays.detectors.deep_svdd import DeepSVDD
+    from strays.detectors.hypersphere_classifier import HypersphereClassifier
     from strays.detectors.isolation_forest import IsolationForest
     from strays.detectors.local_outlier_factor import LocalOutlierFactor
+    from strays.detectors.logistic_head import LogisticHead
+    from strays.detectors.mahalanobis import Mahalanobis
+    from strays.detectors.nearest_normals import NearestNormals
     from strays.detectors.one_class_svm import OneClassSVM
 
 __all__ = [
     "AISVDD",
     "DETECTORS",
     "CentroidDistance",
+    "DeepSAD",
     "DeepSVDD",
     "Detector",
+    "HypersphereClassifier",
     "IsolationForest",
     "LocalOutlierFactor",
+    "LogisticHead",
+    "Mahalanobis",
+    "NearestNormals",
     "OneClassSVM",
     "detector_class",
 ]
@@ -32,7 +42,12 @@ __all__ = [
 DETECTORS = {
     "ai-svdd": "strays.detectors.ai_svdd:AISVDD",
     "deep-svdd": "strays.detectors.deep_svdd:DeepSVDD",
+    "deep-sad": "strays.detectors.deep_sad:DeepSAD",
+    "hypersphere": "strays.detectors.hypersphere_classifier:HypersphereClassifier",
+    "logistic": "strays.detectors.logistic_head:LogisticHead",
     "centroid": "strays.detectors.centroid:CentroidDistance",
+    "nearest": "strays.detectors.nearest_normals:NearestNormals",
+    "mahalanobis": "strays.detectors.mahalanobis:Mahalanobis",
     "oc-svm": "strays.detectors.one_class_svm:OneClassSVM",
     "isolation-forest": "strays.detectors.isolation_forest:IsolationForest",
     "lof": "strays.detectors.local_outlier_factor:LocalOutlierFactor",

@@ -14,7 +14,6 @@ You, Zhou, Yang and Fan, "Anomaly-Injected Deep Support Vector Data Description 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -168,7 +167,7 @@ class AISVDD(Detector):
         min_steps = self.min_steps if (y < 0).any() else 0
         while len(self.loss_) < self.epochs or steps < min_steps:
             losses = []
-            for batch in stratified_batches(y, self.batch_size, rng, reuse=self.anomaly_weight is not None):
+            for batch in network.stratified_batches(y, self.batch_size, rng, reuse=self.anomaly_weight is not None):
                 s = torch.from_numpy(self._signed_weights(y[batch]))
                 losses.append(set_gradients(W, rows.index_select(0, torch.from_numpy(batch)), s, self.activation, unit))
                 step.step()
@@ -228,24 +227,3 @@ def set_gradients(
             slope = network.ACTIVATIONS[activation]
             delta = torch.ops.aten.leaky_relu_backward(delta @ W[layer], hidden[layer - 1], slope, False)
     return loss
-
-
-def stratified_batches(
-    y: np.ndarray, batch_size: int, rng: np.random.Generator, *, reuse: bool
-) -> Iterator[np.ndarray]:
-    """One pass over the rows in batches that each hold normals and anomalies in the data's own proportion.
-
-    With reuse, anomalies are taken again until every batch holds at least one. Without, batches grow past batch_size
-    where they must for their normals to outnumber their anomalies.
-    """
-    normals, anomalies = np.flatnonzero(y >= 0), np.flatnonzero(y < 0)
-    n_batches = min(-(-len(y) // batch_size), len(normals))
-    while not reuse and n_batches > 1 and len(normals) // n_batches <= -(-len(anomalies) // n_batches):
-        n_batches -= 1
-    parts = [np.array_split(rng.permutation(normals), n_batches)]
-    if len(anomalies):
-        passes = -(-n_batches // len(anomalies)) if reuse else 1
-        order = np.concatenate([rng.permutation(anomalies) for _ in range(passes)])
-        parts.append(np.array_split(order[: max(n_batches, len(anomalies))], n_batches))
-    for batch in zip(*parts, strict=True):
-        yield np.concatenate(batch)

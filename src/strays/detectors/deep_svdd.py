@@ -11,6 +11,7 @@ Ruff et al., "Deep One-Class Classification", 2018, in the pipeline of the AI-SV
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -135,42 +136,35 @@ class DeepSVDD(Detector):
         W = network.tensors(network.initial_weights(layer_sizes, rng), autograd=True)
         decoder = network.tensors(network.initial_weights(layer_sizes[::-1], rng), autograd=True)
 
-        def reconstruction_error(x: torch.Tensor) -> torch.Tensor:
+        def reconstruction_error(batch: torch.Tensor) -> torch.Tensor:
+            x = rows[batch]
             return ((network.phi(network.phi(x, W, self.activation), decoder, self.activation) - x) ** 2).mean()
 
-        self.reconstruction_ = self._minimise(reconstruction_error, W + decoder, rows, self.pretrain_epochs, rng)
+        def batches() -> Iterator[np.ndarray]:
+            return network.shuffled_batches(len(rows), self.batch_size, rng)
+
+        self.reconstruction_ = network.minimise(
+            reconstruction_error,
+            W + decoder,
+            batches,
+            learning_rate=self.learning_rate,
+            epochs=self.pretrain_epochs,
+        )
         with torch.no_grad():
             c = network.phi(rows, W, self.activation).mean(0)
         before = network.spread(X, network.arrays(W), self.activation)
 
-        def distance_and_decay(x: torch.Tensor) -> torch.Tensor:
-            return oc_loss(network.phi(x, W, self.activation), c, W, self.weight_decay)
+        def distance_and_decay(batch: torch.Tensor) -> torch.Tensor:
+            return oc_loss(network.phi(rows[batch], W, self.activation), c, W, self.weight_decay)
 
-        self.loss_ = self._minimise(distance_and_decay, W, rows, self.epochs, rng)
+        self.loss_ = network.minimise(
+            distance_and_decay, W, batches, learning_rate=self.learning_rate, epochs=self.epochs
+        )
         self.weights_ = network.arrays(W)
         self.center_ = c.numpy().astype(np.float64)
         distance = self._distance(X)
         network.refuse_collapse(distance, before, "DeepSVDD")
         self.scale_ = float(np.sqrt(np.mean(distance**2)))
-
-    def _minimise(
-        self, loss_of: Any, weights: list[Any], rows: Any, epochs: int, rng: np.random.Generator
-    ) -> list[float]:
-        """Train weights by Adam on loss_of(batch); returns the mean loss of each epoch."""
-        import torch
-
-        step = torch.optim.Adam(weights, lr=self.learning_rate, fused=True)
-        history = []
-        for _ in range(epochs):
-            losses = []
-            for batch in network.shuffled_batches(len(rows), self.batch_size, rng):
-                loss = loss_of(rows[torch.from_numpy(batch)])
-                step.zero_grad()
-                loss.backward()
-                step.step()
-                losses.append(loss.detach())
-            history.append(float(torch.stack(losses).mean()))
-        return history
 
     def _distance(self, X: np.ndarray) -> np.ndarray:
         return np.sqrt(network.squared_distance(network.latents(X, self.weights_, self.activation), self.center_))

@@ -9,7 +9,7 @@ score does not depend on its batch) run the same lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,58 @@ def arrays(weights: Sequence[torch.Tensor]) -> list[np.ndarray]:
 def shuffled_batches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """One pass over n rows in random order, in batches of nearly equal size (at most batch_size)."""
     return iter(np.array_split(rng.permutation(n), -(-n // batch_size)))
+
+
+def stratified_batches(
+    y: np.ndarray, batch_size: int, rng: np.random.Generator, *, reuse: bool
+) -> Iterator[np.ndarray]:
+    """One pass over the rows in batches that each hold normals and anomalies in the data's own proportion.
+
+    With reuse, anomalies are taken again until every batch holds at least one. Without, batches grow past batch_size
+    where they must for their normals to outnumber their anomalies.
+    """
+    normals, anomalies = np.flatnonzero(y >= 0), np.flatnonzero(y < 0)
+    n_batches = min(-(-len(y) // batch_size), len(normals))
+    while not reuse and n_batches > 1 and len(normals) // n_batches <= -(-len(anomalies) // n_batches):
+        n_batches -= 1
+    parts = [np.array_split(rng.permutation(normals), n_batches)]
+    if len(anomalies):
+        passes = -(-n_batches // len(anomalies)) if reuse else 1
+        order = np.concatenate([rng.permutation(anomalies) for _ in range(passes)])
+        parts.append(np.array_split(order[: max(n_batches, len(anomalies))], n_batches))
+    for batch in zip(*parts, strict=True):
+        yield np.concatenate(batch)
+
+
+def minimise(
+    loss_of: Callable[[torch.Tensor], torch.Tensor],
+    weights: Sequence[torch.Tensor],
+    batches: Callable[[], Iterator[np.ndarray]],
+    *,
+    learning_rate: float,
+    epochs: int,
+    min_steps: int = 0,
+) -> list[float]:
+    """Train weights by Adam on loss_of(row numbers of a batch); batches() starts an epoch.
+
+    Goes on for further epochs until min_steps batches were seen. Returns the mean loss of each epoch.
+    """
+    import torch
+
+    step = torch.optim.Adam(weights, lr=learning_rate, fused=True)
+    history: list[float] = []
+    steps = 0
+    while len(history) < epochs or steps < min_steps:
+        losses = []
+        for batch in batches():
+            loss = loss_of(torch.from_numpy(batch))
+            step.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            step.step()
+            losses.append(loss.detach())
+        history.append(float(torch.stack(losses).mean()))
+        steps += len(losses)
+    return history
 
 
 def refuse_collapse(distance: np.ndarray, reference: float, method: str) -> None:

@@ -16,6 +16,7 @@ from strays.detectors import (
     DeepSVDD,
     IsolationForest,
     LocalOutlierFactor,
+    LogisticHead,
     OneClassSVM,
 )
 from strays.errors import CollapseError
@@ -67,43 +68,31 @@ METHODS = {
 ONE_CLASS = tuple(name for name, method in METHODS.items() if not method.told)
 
 
-class Classifier:
-    """A scikit-learn classifier that tells known anomalies from the rest, as a scorer: the anomaly's log odds."""
+class MLP:
+    """scikit-learn's multilayer perceptron that tells known anomalies from the rest, as a scorer."""
 
-    def __init__(self, classifier: Any) -> None:
-        self.classifier = classifier
+    def __init__(self, seed: int) -> None:
+        from sklearn.neural_network import MLPClassifier
+
+        self.classifier = MLPClassifier(hidden_layer_sizes=(128,), max_iter=10, random_state=seed)
 
     def fit(self, X: np.ndarray, y: np.ndarray | None = None) -> Self:
         """Learn to tell rows with y < 0 from all others."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a fixed number of epochs is what was asked for
+            warnings.simplefilter("ignore", ConvergenceWarning)  # ten epochs are what was asked for
             self.classifier.fit(X.astype(np.float64), np.asarray(y) < 0)
         return self
 
     def anomaly_score(self, X: np.ndarray) -> np.ndarray:
         """The log odds of an anomaly."""
-        X = X.astype(np.float64)  # in float32, probabilities near 1 round to it: ties and infinities
-        if hasattr(self.classifier, "decision_function"):
-            return np.asarray(self.classifier.decision_function(X))
-        log_p = np.log(np.maximum(self.classifier.predict_proba(X), np.finfo(float).tiny))
+        p = self.classifier.predict_proba(X.astype(np.float64))  # in float32 more of them would round to 1
+        log_p = np.log(np.maximum(p, np.finfo(float).tiny))
         return np.asarray(log_p[:, 1] - log_p[:, 0])
 
 
-def _logistic(study: str, seed: int) -> Classifier:
-    from sklearn.linear_model import LogisticRegression
-
-    return Classifier(LogisticRegression(max_iter=1000))
-
-
-def _mlp(study: str, seed: int) -> Classifier:
-    from sklearn.neural_network import MLPClassifier
-
-    return Classifier(MLPClassifier(hidden_layer_sizes=(128,), max_iter=10, random_state=seed))
-
-
 CLASSIFIERS = {
-    "logistic": Method("logistic regression", _logistic, told=True, random=False),
-    "mlp": Method("MLP classifier", _mlp, told=True),
+    "logistic": Method("logistic regression", lambda study, seed: LogisticHead(), told=True, random=False),
+    "mlp": Method("MLP classifier", lambda study, seed: MLP(seed), told=True),
 }
 
 

@@ -1,0 +1,26 @@
+"""Hypersphere classifier: cross-entropy on the distance to a centre.
+
+    h = sqrt(d^2 + 1) - 1,  p(normal) = exp(-h);   a(d^2) = -log p = h,  b(d^2) = -log(1 - p)        (as in sphere.py)
+
+Near the centre h is like d^2, far away like d: a stray among the normals pulls less than in deep SVDD. T(x) is the
+distance to the centre, which ranks rows as p does.
+
+Ruff et al., "Rethinking Assumptions in Deep Anomaly Detection", 2020; Liznerski et al., "Explainable Deep One-Class
+Classification", 2021.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strays.detectors.sphere import SphereDetector
+
+
+class HypersphereClassifier(SphereDetector):
+    """Hypersphere classifier; parameters as in SphereDetector."""
+
+    def _losses(self, d2: Any) -> tuple[Any, Any]:
+        import torch
+
+        h = torch.sqrt(d2 + 1) - 1
+        return h, -torch.log(-torch.expm1(-h) + 1e-6)

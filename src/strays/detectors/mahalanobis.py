@@ -1,0 +1,49 @@
+"""Mahalanobis distance: distance to the mean, measured in deviations of the normal rows.
+
+    T(x)^2 = (x - m)^T S^-1 (x - m),  S = (1 - a) C + a (trace C / d) I
+
+m and C are mean and covariance of the normal rows; the shrinkage a is Ledoit and Wolf's, which keeps S invertible with
+fewer rows than dimensions.
+
+Ledoit and Wolf, "A Well-Conditioned Estimator for Large-Dimensional Covariance Matrices", 2004.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from sklearn.covariance import ledoit_wolf
+
+from strays.detectors.base import Detector
+
+
+class Mahalanobis(Detector):
+    """Score a row by its Mahalanobis distance to the mean of the normal rows; known anomalies are left out of both.
+
+    Parameters
+    ----------
+    flag_rate
+        Share of presumed normal training rows that `predict` flags.
+
+    Attributes
+    ----------
+    center_, whitening_
+        m, and a matrix V with V V^T = S^-1, so that T(x) = |(x - m) V|.
+    """
+
+    _state: ClassVar = ("center_", "whitening_")
+
+    def __init__(self, flag_rate: float = 0.05) -> None:
+        self.flag_rate = flag_rate
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        X = X[y >= 0].astype(np.float64)
+        self.center_ = X.mean(axis=0)
+        S, _ = ledoit_wolf(X - self.center_, assume_centered=True)
+        variance, V = np.linalg.eigh(S)
+        # Of directions in which nothing varies, such as those of doubled columns, not even shrinkage tells a scale.
+        self.whitening_ = V / np.sqrt(np.maximum(variance, 1e-12 * variance[-1]))
+
+    def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
+        return np.sqrt((((X - self.center_) @ self.whitening_) ** 2).sum(axis=1))
