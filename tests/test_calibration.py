@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
 
 from strays import calibration
 from strays.calibration import Calibration, threshold
@@ -46,6 +47,41 @@ def test_top_flags_exactly_so_many_and_the_highest(new, k: int) -> None:
         assert new[flagged].min() >= new[~flagged].max()
 
 
+@given(held_out=scores, new=scores, percent=st.integers(0, 100))
+def test_false_share_is_benjamini_hochberg(held_out, new, percent: int) -> None:
+    c = Calibration.from_scores(held_out, new)
+    wanted = threshold(max_false_share=percent / 100)
+    adjusted = false_discovery_control(c.p_value(new), method="bh")
+    assert np.array_equal(c.flagged(wanted, new), adjusted <= percent / 100 + 1e-9)
+    assert np.array_equal(c.flagged(wanted, new), c.offset(wanted, new) - new < 0)
+
+
+def test_false_share_keeps_its_promise() -> None:
+    """50 anomalies among 500 texts: of what is flagged, at most the share asked for is normal, on average."""
+    rng = np.random.default_rng(0)
+    for share in (0.05, 0.2):
+        false, found = [], []
+        for _ in range(300):
+            c = Calibration.from_scores(rng.normal(size=1000), np.zeros(1))
+            new = np.r_[rng.normal(size=450), rng.normal(3.5, 1, size=50)]
+            flagged = c.flagged(threshold(max_false_share=share), new)
+            false.append(flagged[:450].sum() / max(1, flagged.sum()))
+            found.append(flagged[450:].mean())
+        assert np.mean(false) < share + 2 * np.std(false) / np.sqrt(300)
+        assert np.mean(false) > 0.6 * share  # nor is it far more cautious than asked for
+        assert np.mean(found) > 0.5
+
+
+def test_rules_that_look_at_all_texts_say_so() -> None:
+    assert [threshold(**{rule: 0.1}).together for rule in ("max_false_alarms", "max_false_share", "flag_rate")] == [
+        False,
+        True,
+        False,
+    ]
+    assert threshold(top=3).together
+    assert Calibration.from_scores(HELD_OUT, HELD_OUT).flagged(threshold(max_false_share=0.1), np.array([])).size == 0
+
+
 def test_false_alarms_keep_their_promise_on_fresh_normals() -> None:
     rng = np.random.default_rng(0)
     for rate in (0.01, 0.05, 0.1):
@@ -76,6 +112,7 @@ def test_a_long_corpus_is_thinned_without_moving_its_quantiles(monkeypatch: pyte
         ({"flag_rate": 0.1, "top": 3}, "flag_rate and top"),
         ({"max_false_alarms": 1.5}, "between 0 and 1"),
         ({"flag_rate": -0.1}, "between 0 and 1"),
+        ({"max_false_share": 2}, "between 0 and 1"),
         ({"flag_rate": float("nan")}, "expected a number"),
         ({"top": "ten"}, "expected a number"),
         ({"top": 2.5}, "whole number"),
@@ -98,3 +135,4 @@ def test_a_threshold_says_what_it_flags() -> None:
     assert "p-value <= 0.05" in str(threshold(max_false_alarms=0.05))
     assert "share 0.1" in str(threshold(flag_rate=0.1))
     assert "100 highest" in str(threshold(top=100))
+    assert "at most 0.2 of the flagged ones normal" in str(threshold(max_false_share=0.2))

@@ -157,6 +157,20 @@ def test_score_top_flags_exactly_so_many(file: Path, model: Path, strays: Callab
     assert flagged == sorted((float(row["anomaly_score"]) for row in rows), reverse=True)[:7]
 
 
+def test_false_share_looks_at_the_whole_file(file: Path, model: Path, strays: Callable[..., Ran]) -> None:
+    from scipy.stats import false_discovery_control
+
+    (file.parent / "few.txt").write_text("\n".join(farm_texts(10) + SPAM))
+    out = file.parent / "out.csv"
+    assert strays("score", file.parent / "few.txt", "--model", model, "--out", out, "--max-false-share", 0.5).code == 0
+    rows = rows_of(out)
+    expected = false_discovery_control([float(row["p_value"]) for row in rows]) <= 0.5 + 1e-9
+    assert [row["flagged"] == "true" for row in rows] == expected.tolist()
+    assert expected.any()
+    ran = strays("fit", file, "--model", file.parent / "m", "--encoder", "none/such/folder", "--max-false-share", 3)
+    assert (ran.code, "expected a share between 0 and 1" in ran.err) == (2, True)
+
+
 def test_stdin_to_stdout(model: Path, strays: Callable[..., Ran]) -> None:
     ran = strays("score", "-", "--model", model, "--out", "-", stdin=b"the cat sleeps\nwin cash now\n")
     assert [json.loads(line)["text"] for line in ran.out.splitlines()] == ["the cat sleeps", "win cash now"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import false_discovery_control
 
 from strays import TextOutlierDetector, load_encoder
 from strays.detectors import AISVDD, DETECTORS, CentroidDistance, Detector
@@ -134,6 +135,9 @@ def test_thresholds_change_without_refitting() -> None:
     assert set(np.flatnonzero(model.predict(new) == -1)) == set(np.argsort(-scores)[:3])
     by_p = model.set_threshold(max_false_alarms=0.1).predict(new)
     assert np.array_equal(by_p == -1, model.p_value(new) <= 0.1)
+    together = model.set_threshold(max_false_share=0.5).predict(new)
+    assert np.array_equal(together == -1, false_discovery_control(model.p_value(new)) <= 0.5)
+    assert np.array_equal(model.decision_function(new) < 0, together == -1)
     assert (model.set_threshold(flag_rate=0.25).predict(TEXTS) == -1).sum() == int(0.25 * len(TEXTS))
     assert np.array_equal(model.decision_function(new) < 0, model.predict(new) == -1)
     assert np.array_equal(model.score_samples(new), -model.anomaly_score(new))
@@ -145,6 +149,8 @@ def test_a_rate_finer_than_the_data_can_tell_draws_a_warning() -> None:
     with pytest.warns(StraysWarning, match="nothing will be flagged"):
         model.set_threshold(max_false_alarms=0.001)
     assert (model.predict(SPAM) == 1).all()
+    with pytest.warns(StraysWarning, match="max_false_share=0.001 is finer than"):
+        model.set_threshold(max_false_share=0.001)
 
 
 def test_texts_are_encoded_once() -> None:

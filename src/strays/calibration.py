@@ -5,6 +5,10 @@
 If the held-out rows are normal and a fresh normal text is like them, P(p <= a) <= a: flagging p <= a raises false
 alarms on at most a share a of the normals (split conformal prediction; Vovk et al. 2005). Held-out rows that are
 anomalies nobody has labelled, and score high, make the p-values larger, that is, more cautious.
+
+Of n texts scored together, with p_(1) <= ... <= p_(n), flagging those up to the last p_(k) <= q k / n makes at most a
+share q of the flagged ones false, in expectation (Benjamini and Hochberg 1995; for p-values that share held-out rows,
+Bates et al. 2023).
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import numpy as np
 
 from strays.errors import UsageError
 
-Rule = Literal["max_false_alarms", "flag_rate", "top"]
+Rule = Literal["max_false_alarms", "max_false_share", "flag_rate", "top"]
 # Scores kept of a corpus, and texts held out of one: more change no threshold that matters.
 MOST_KEPT = 100_000
 
@@ -30,23 +34,39 @@ class Threshold:
     rule: Rule
     value: float
 
+    @property
+    def together(self) -> bool:
+        """Whether a text's flag depends on the others scored with it."""
+        return self.rule in ("max_false_share", "top")
+
     def __str__(self) -> str:
         if self.rule == "max_false_alarms":
             return f"false alarms on at most {self.value:.3g} of the normal texts (p-value <= {self.value:.3g})"
+        if self.rule == "max_false_share":
+            return f"as many of the texts scored together as leave at most {self.value:.3g} of the flagged ones normal"
         if self.rule == "flag_rate":
             return f"the highest-scoring share {self.value:.3g} of texts like those it was fitted on"
         return f"the {self.value:.0f} highest-scoring texts of those scored together"
 
 
 def threshold(
-    *, max_false_alarms: float | None = None, flag_rate: float | None = None, top: int | None = None
+    *,
+    max_false_alarms: float | None = None,
+    max_false_share: float | None = None,
+    flag_rate: float | None = None,
+    top: int | None = None,
 ) -> Threshold:
     """A threshold from the one option that is given."""
-    options = {"max_false_alarms": max_false_alarms, "flag_rate": flag_rate, "top": top}
+    options = {
+        "max_false_alarms": max_false_alarms,
+        "max_false_share": max_false_share,
+        "flag_rate": flag_rate,
+        "top": top,
+    }
     given = {rule: value for rule, value in options.items() if value is not None}
     if len(given) != 1:
         got = " and ".join(given) or "none of them"
-        raise UsageError(f"got {got}; expected exactly one of max_false_alarms, flag_rate and top")
+        raise UsageError(f"got {got}; expected exactly one of {', '.join(options)}")
     rule, value = next(iter(given.items()))
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise UsageError(f"{rule} is {value!r}; expected a number")
@@ -88,10 +108,15 @@ class Calibration:
         return (1 + at_least) / (m + 1)
 
     def offset(self, wanted: Threshold, scores: np.ndarray) -> float:
-        """The score above which texts are flagged; `scores` are those scored together, which only `top` looks at."""
+        """The score above which texts are flagged; `scores` are those scored together, which some rules look at."""
         if wanted.rule == "max_false_alarms":
             m = len(self.normal_scores)
             return _score_exceeded_by(self.normal_scores, int(wanted.value * (m + 1) + 1e-9) - 1)
+        if wanted.rule == "max_false_share":
+            p = np.sort(self.p_value(scores))
+            few_enough = np.flatnonzero(p <= wanted.value * np.arange(1, len(p) + 1) / max(len(p), 1) + 1e-12)
+            rate = float(p[few_enough[-1]]) if len(few_enough) else 0.0
+            return self.offset(Threshold("max_false_alarms", rate), scores)
         if wanted.rule == "flag_rate":
             return _score_exceeded_by(self.corpus_scores, int(wanted.value * len(self.corpus_scores) + 1e-9))
         return _score_exceeded_by(np.sort(scores), int(wanted.value))

@@ -67,6 +67,10 @@ Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 MaxFalseAlarms = Annotated[
     float | None, typer.Option(help="Flag so that at most this share of normal texts is flagged.", metavar="SHARE")
 ]
+MaxFalseShare = Annotated[
+    float | None,
+    typer.Option(help="Flag as many rows as leave at most this share of the flagged ones normal.", metavar="SHARE"),
+]
 FlagRate = Annotated[
     float | None, typer.Option(help="Flag this share of texts like those the model was fitted on.", metavar="SHARE")
 ]
@@ -90,6 +94,7 @@ def scan(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     max_false_alarms: MaxFalseAlarms = None,
+    max_false_share: MaxFalseShare = None,
     flag_rate: FlagRate = None,
     encoder: EncoderName = "default",
     detector: DetectorName = "auto",
@@ -123,6 +128,7 @@ def scan(
         label_column=label_column,
         known=_known_texts(known, text_column),
         max_false_alarms=max_false_alarms,
+        max_false_share=max_false_share,
         flag_rate=flag_rate,
         seed=seed,
         strict=strict,
@@ -156,6 +162,7 @@ def fit(
     detector: DetectorName = "auto",
     seed: Seed = 0,
     max_false_alarms: MaxFalseAlarms = None,
+    max_false_share: MaxFalseShare = None,
     flag_rate: FlagRate = None,
     revision: Revision = None,
     pooling: Pooling = None,
@@ -182,6 +189,7 @@ def fit(
         label_column=label_column,
         known=_known_texts(known, text_column),
         max_false_alarms=max_false_alarms,
+        max_false_share=max_false_share,
         flag_rate=flag_rate,
         seed=seed,
         strict=strict,
@@ -201,6 +209,7 @@ def score(
     model: Model,
     out: Annotated[str, typer.Option(help="File to write; - is stdout.", metavar="PATH")],
     max_false_alarms: MaxFalseAlarms = None,
+    max_false_share: MaxFalseShare = None,
     flag_rate: FlagRate = None,
     top: Annotated[int | None, typer.Option(help="Flag this many rows, the highest-scoring ones.", metavar="K")] = None,
     text_column: TextColumn = None,
@@ -218,8 +227,10 @@ def score(
     from strays.tables import open_table
 
     fitted = TextOutlierDetector.load(model, device=device)
-    if any(option is not None for option in (max_false_alarms, flag_rate, top)):
-        fitted.set_threshold(max_false_alarms=max_false_alarms, flag_rate=flag_rate, top=top)
+    if any(option is not None for option in (max_false_alarms, max_false_share, flag_rate, top)):
+        fitted.set_threshold(
+            max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top
+        )
     table = open_table(file, format, text_column=text_column)
     with terminal.progress_bar("scoring") as progress:
         summary = score_table(

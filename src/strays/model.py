@@ -176,25 +176,34 @@ class TextOutlierDetector(BaseEstimator):
         return self.calibration_.offset(self.threshold_, scores) - scores
 
     def set_threshold(
-        self, *, max_false_alarms: float | None = None, flag_rate: float | None = None, top: int | None = None
+        self,
+        *,
+        max_false_alarms: float | None = None,
+        max_false_share: float | None = None,
+        flag_rate: float | None = None,
+        top: int | None = None,
     ) -> Self:
         """Choose what is flagged, without fitting again. Give one of:
 
         max_false_alarms
             The highest share of normal texts that may be flagged.
+        max_false_share
+            The highest share of the flagged texts that may be normal, in expectation, among texts scored together.
         flag_rate
             The share of texts to flag, were they all like the corpus the model was fitted on.
         top
             How many of the texts scored together to flag, the highest-scoring ones.
         """
         self._require_fitted()
-        self.threshold_ = threshold(max_false_alarms=max_false_alarms, flag_rate=flag_rate, top=top)
+        self.threshold_ = threshold(
+            max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top
+        )
         lowest = self.calibration_.lowest_p_value
-        if max_false_alarms is not None and 0 < max_false_alarms < lowest:
+        if self.threshold_.rule.startswith("max_") and 0 < self.threshold_.value < lowest:
             warnings.warn(
-                f"max_false_alarms={max_false_alarms:g} is finer than {self.summary_.n_held_out} held-out normal texts "
-                f"can tell (no p-value is below {lowest:.2g}), so nothing will be flagged. Fit on more texts, allow "
-                "more false alarms, or use flag_rate or top",
+                f"{self.threshold_.rule}={self.threshold_.value:g} is finer than {self.summary_.n_held_out} held-out "
+                f"normal texts can tell (no p-value is below {lowest:.2g}), so nothing will be flagged. Fit on more "
+                "texts, allow more false alarms, or use flag_rate or top",
                 StraysWarning,
                 stacklevel=2,
             )

@@ -73,15 +73,17 @@ def fit_table(
     label_column: str | None = None,
     known: list[str] | None = None,
     max_false_alarms: float | None = None,
+    max_false_share: float | None = None,
     flag_rate: float | None = None,
     seed: int = 0,
     strict: bool = False,
     progress: OpenProgress,
 ) -> tuple[TextOutlierDetector, Corpus]:
     """A model fitted on all rows of a table that have a text, and the corpus they make."""
-    chosen = max_false_alarms is not None or flag_rate is not None
+    rules = {"max_false_alarms": max_false_alarms, "max_false_share": max_false_share, "flag_rate": flag_rate}
+    chosen: dict[str, Any] = {rule: value for rule, value in rules.items() if value is not None}
     if chosen:  # what cannot be is refused now rather than after the work
-        threshold(max_false_alarms=max_false_alarms, flag_rate=flag_rate)
+        threshold(**chosen)
     if label_column is not None:
         table.require_column(label_column, "--label-column")
     column = table.text_column(text_column, besides=(label_column,))
@@ -91,5 +93,5 @@ def fit_table(
         encoder.progress = show
         model.fit(corpus.texts, corpus.labels)
     if chosen:
-        model.set_threshold(max_false_alarms=max_false_alarms, flag_rate=flag_rate)
+        model.set_threshold(**chosen)
     return model, corpus

@@ -58,8 +58,8 @@ def score_table(
                 progress(done)
             yield scores
 
-    if model.threshold_.rule == "top":
-        # Which rows are the highest is known only when all are scored; their scores alone fit in memory.
+    if model.threshold_.together:
+        # Which rows are flagged is known only when all are scored; their scores alone fit in memory.
         judged = judge_rows(model, np.concatenate(list(batch_scores())))
         return write_scored(table, out, judged, out_format=out_format, safe_cells=safe_cells)
     one_by_one = (judge_rows(model, scores) for scores in batch_scores())
