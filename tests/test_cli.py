@@ -350,6 +350,22 @@ def test_study_shows_tables_keeps_rows_and_writes_the_page(tmp_path: Path, stray
     assert as_json["case-3"][0]["header"] == ["centre", "mean (deviation)"]
 
 
+def test_a_stopped_study_says_that_its_rows_are_kept(
+    tmp_path: Path, strays: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from strays.evaluation.paper import cases
+
+    def stop_at_the_third(draw: int) -> dict:
+        if draw == 2:
+            raise KeyboardInterrupt
+        return {"blind": 1.0, "blind_without_anomalies": 1.0, "taught": 0.5}
+
+    monkeypatch.setattr(cases.CASES[2], "compute", stop_at_the_third)
+    ran = strays("study", "case-3", "--out", tmp_path)
+    assert (ran.code, "the same command goes on from there" in ran.err) == (130, True)
+    assert len((tmp_path / "case-3.jsonl").read_text().splitlines()) == 2
+
+
 def test_study_lists_and_refuses(tmp_path: Path, strays: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STRAYS_DATA", raising=False)
     monkeypatch.chdir(tmp_path)

@@ -109,6 +109,14 @@ def test_the_command_line_page_names_every_command_and_option() -> None:
                 assert not option.startswith("--") or option in ("--help", "--model") or option in page, option
 
 
+def test_the_command_line_page_names_every_corpus() -> None:
+    from strays.evaluation.corpora import CORPORA
+
+    page = (REPO / "docs" / "cli.md").read_text()
+    for name, corpus in CORPORA.items():
+        assert f"| {name} | `{corpus.file}` | `{corpus.normal}` | `{corpus.anomalies[0]}`" in page
+
+
 def test_the_picture_asks_for_nothing_from_elsewhere() -> None:
     picture = (REPO / "docs" / "scan.svg").read_text()
     assert re.findall(r"https?://[^\"]*", picture) == ["http://www.w3.org/2000/svg"]

@@ -153,6 +153,15 @@ def test_a_rate_finer_than_the_data_can_tell_draws_a_warning() -> None:
         model.set_threshold(max_false_share=0.001)
 
 
+def test_a_share_that_flags_nothing_says_what_it_would_take() -> None:
+    model = fitted().set_threshold(max_false_share=0.1)
+    m = model.summary_.n_held_out
+    with pytest.warns(
+        StraysWarning, match=rf"with {m} held-out .* at least {-(-60 * 10 // (m + 1))} of these 60 texts"
+    ):
+        model.predict(NORMAL[:60])
+
+
 def test_texts_are_encoded_once() -> None:
     model = fitted()
     model.encoder_.seen.clear()

@@ -101,6 +101,10 @@ class Calibration:
         """At most 5 % false alarms, or, with few held-out texts, the lowest rate they can tell."""
         return Threshold("max_false_alarms", max(0.05, self.lowest_p_value))
 
+    def fewest_flagged(self, wanted: Threshold, n: int) -> int:
+        """How many of n texts scored together must share the lowest p-value for max_false_share to flag any."""
+        return math.ceil(n * self.lowest_p_value / max(wanted.value, 1e-12) - 1e-9)
+
     def p_value(self, scores: np.ndarray) -> np.ndarray:
         """The share of fresh normal texts expected to score at least this high; ties count as at least."""
         m = len(self.normal_scores)

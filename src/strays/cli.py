@@ -296,7 +296,7 @@ def study(
     page: Annotated[
         str | None, typer.Option(help="Markdown page to write, with figures beside it, from the rows.", metavar="FILE")
     ] = None,
-    runs: Annotated[int, typer.Option(help="Runs, each with its own seed.", min=1)] = 5,
+    runs: Annotated[int, typer.Option(help="Runs, each with its own seed; not of case studies and tuning.", min=1)] = 5,
     encoder: EncoderName = "default",
     revision: Revision = None,
     pooling: Pooling = None,
@@ -313,16 +313,20 @@ def study(
         titles = run.titles()
         _print_json(titles) if as_json else terminal.show_facts(titles, "Studies")
         return
-    tables = run.run_studies(
-        names or [],
-        out=out,
-        data=data,
-        encoder=_encoder(encoder, revision, pooling, normalize, max_length, device),
-        runs=runs,
-        download=download,
-        page=page,
-        progress=terminal.progress_bar,
-    )
+    try:
+        tables = run.run_studies(
+            names or [],
+            out=out,
+            data=data,
+            encoder=_encoder(encoder, revision, pooling, normalize, max_length, device),
+            runs=runs,
+            download=download,
+            page=page,
+            progress=terminal.progress_bar,
+        )
+    except KeyboardInterrupt:
+        terminal.say(f"stopped; finished rows are kept in {out}, and the same command goes on from there")
+        raise
     if as_json:
         _print_json({name: [asdict(table) for table in found] for name, found in tables.items()})
         return

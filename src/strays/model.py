@@ -148,7 +148,18 @@ class TextOutlierDetector(BaseEstimator):
     def judge(self, scores: np.ndarray) -> Scores:
         """The p-values and flags of texts whose anomaly scores are known."""
         self._require_fitted()
-        return Scores(scores, self.calibration_.p_value(scores), self.calibration_.flagged(self.threshold_, scores))
+        flagged = self.calibration_.flagged(self.threshold_, scores)
+        if self.threshold_.rule == "max_false_share" and len(scores) and not flagged.any():
+            fewest = self.calibration_.fewest_flagged(self.threshold_, len(scores))
+            warnings.warn(
+                f"nothing is flagged: with {self.summary_.n_held_out} held-out normal texts no p-value is below "
+                f"{self.calibration_.lowest_p_value:.2g}, so that at least {fewest} of these {len(scores)} texts would "
+                f"have to be that odd for {self.threshold_.value:g} of them to be false. Fit on more texts, allow a "
+                "larger share, or use max_false_alarms",
+                StraysWarning,
+                stacklevel=2,
+            )
+        return Scores(scores, self.calibration_.p_value(scores), flagged)
 
     def anomaly_score(self, texts: Sequence[str]) -> np.ndarray:
         """One float for each text; higher is odder. A text's score does not depend on the others."""

@@ -54,9 +54,9 @@ CORPORA = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelledCorpus:
-    """The rows of one corpus, as arrays of one length."""
+    """The rows of one corpus, as arrays of one length; equal only to itself."""
 
     name: str
     spec: CorpusSpec
@@ -96,11 +96,12 @@ def load_corpus(name: str, folder: str | Path) -> LabelledCorpus:
         if row is not None:
             raise DataError(f"{table.name}: row {row + 1} has {cells[row]!r} as its {column}; expected a string")
     label, split = (np.array(columns[column]) for column in ("label", "split"))
-    for wanted in (spec.normal, *spec.anomalies):
-        if wanted not in label:
-            raise DataError(
-                f"{table.name}: no row is labelled {wanted!r}; its labels are {', '.join(np.unique(label))}"
-            )
+    missing = [wanted for wanted in (spec.normal, *spec.anomalies) if wanted not in label]
+    if missing:
+        raise DataError(
+            f"{table.name}: no row is labelled {', '.join(map(repr, missing))}; its labels are "
+            f"{', '.join(np.unique(label))}. Expected {spec.normal} (normal) and {', '.join(spec.anomalies)}"
+        )
     for wanted in SPLITS:
         if wanted not in split:
             raise DataError(

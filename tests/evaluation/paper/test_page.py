@@ -13,14 +13,14 @@ import pytest
 import strays
 from strays.errors import StraysError, UsageError
 from strays.evaluation.corpora import CORPORA
-from strays.evaluation.paper import findings, printed
+from strays.evaluation.paper import duels, findings, printed
 from strays.evaluation.paper.cases import CASES
 from strays.evaluation.paper.figures import figures_of, save
 from strays.evaluation.paper.methods import METHODS
 from strays.evaluation.paper.page import check_page, render, write_page
 from strays.evaluation.paper.rows import Row
 from strays.evaluation.paper.run import read_all
-from strays.evaluation.paper.tables import comparison, percent, tables_of, where
+from strays.evaluation.paper.tables import comparison, interval, percent, tables_of, where
 from strays.evaluation.paper.tuning import Tuning
 from strays.evaluation.paper.unseen import METHODS_COMPARED
 from strays.evaluation.protocol import POLLUTIONS
@@ -76,7 +76,7 @@ def every() -> dict[str, list[Row]]:
 
 
 def test_a_cell_is_mean_and_deviation_in_percent(every: dict[str, list[Row]]) -> None:
-    assert percent([0.1, 0.2]) == "15.0 (5.0)"
+    assert [percent([0.1, 0.2]), percent([0.1]), percent([])] == ["15.0 (5.0)", "10.0", ""]
     [_, _, auc, fpr] = comparison("5.1", every["5.1"])
     assert auc.header == ["method", "by", "p = 0 %", "p = 1 %", "p = 2 %", "p = 4 %", "p = 8 %"]
     lines = {(line[0], line[1]): line[2:] for line in auc.rows}
@@ -99,10 +99,10 @@ def test_claims_are_judged_by_their_interval(every: dict[str, list[Row]]) -> Non
     assert verdict["ai-svdd"] == "rises"
     assert verdict["ai-svdd-paper"] == verdict["isolation-forest"] == "no clear change"
     [blind, as_printed, _, ours, *_] = findings.sentences({"5.1": rows}, {})
-    assert "of 5 combinations of method, corpus and encoder 4 fall clearly, 1 show no clear change, 0 rise" in blind
-    assert "Not falling: isolation forest on 5.1" in blind
-    assert "0 rise clearly in AUC, 1 show no clear change" in as_printed
-    assert "1 rise clearly" in ours
+    assert "AUC falls clearly in 4 of 5 combinations of method, corpus and encoder, rises clearly in 0." in blind
+    assert "No clear change: isolation forest on 5.1." in blind
+    assert "rises clearly in 0 of 1 combinations" in as_printed
+    assert "rises clearly in 1 of 1 combinations" in ours
     claims = findings.claims({"5.1": rows})
     [line] = [line for line in claims.rows if line[1] == "AI-SVDD, the paper's settings"]
     assert (line[5], line[8]) == ("+19.1", "+3.1")  # the paper's 30.0 to 49.1 and 89.1 to 92.2
@@ -110,34 +110,45 @@ def test_claims_are_judged_by_their_interval(every: dict[str, list[Row]]) -> Non
 
 def test_only_methods_the_paper_compares_there_are_ranked(every: dict[str, list[Row]]) -> None:
     [sentence] = [line for line in findings.sentences({"5.1": every["5.1"]}, {}) if line.startswith("**5.1**")]
-    assert "encoder default: highest is AI-SVDD, strays' settings" in sentence
-    assert "number 1 of the 3 methods the paper compares there" in sentence
+    assert "encoder default: highest in its table is AI-SVDD, strays' settings" in sentence
+    assert "of the 3 methods the paper compares there, none is above AI-SVDD with the paper's settings" in sentence
+
+
+def test_what_the_paper_says_of_its_tables_is_checked() -> None:
+    # Made so: each of METHODS a hundredth above the one before it at p = 0.
+    rows = comparison_rows("5.1", {})
+    by_words = {line[0]: line[2:] for line in findings.statements({"5.1": rows}).rows}
+    assert by_words["5.1: AI-SVDD is best at p = 8 %"] == ["yes", ""]
+    assert by_words["5.1: OC-SVDD is best without pollution"] == ["no", "AI-SVDD, the paper's settings (3)"]
+    for row in where(rows, method="deep-svdd", pollution=0.0):
+        row["map"] = 0.99
+    [line] = [line for line in findings.statements({"5.1": rows}).rows if "without pollution" in line[0]]
+    assert line[2] == "in 1 of 3"
 
 
 def test_an_interval_covers_the_mean_as_often_as_it_says() -> None:
     rng = np.random.default_rng(0)
-    intervals = [findings.interval(rng.normal(1.0, 1.0, size=5).tolist()) for _ in range(2000)]
+    intervals = [interval(rng.normal(1.0, 1.0, size=5).tolist()) for _ in range(2000)]
     assert np.mean([abs(mean - 1.0) <= half_width for mean, half_width in intervals]) == pytest.approx(0.95, abs=0.015)
 
 
 def test_duels_count_a_run_once(every: dict[str, list[Row]]) -> None:
-    duels = {
-        (d.encoder, d.test, d.pollution, d.other): d for d in findings.duels({"ag": every["unseen-5.2-ag"]}, "ai-svdd")
-    }
+    against = {"ag": every["unseen-5.2-ag"]}
+    found = {(d.encoder, d.test, d.pollution, d.other): d for d in duels.duels(against, "ai-svdd")}
     # Made so: every method a hundredth above the one before it on seen kinds, below it on unseen ones.
     for encoder, p in product(("default", "another"), POLLUTIONS[1:]):
-        assert duels[encoder, "seen", p, "logistic"].winner == "logistic regression"
-        assert duels[encoder, "unseen", p, "mlp"].winner == "AI-SVDD"
-        assert duels[encoder, "unseen", p, "mlp"].lead == pytest.approx(0.02)
-    lines = findings.sentences({}, {"ag": where(every["unseen-5.2-ag"], encoder="default")})
-    assert "of 8 combinations" in lines[0]
-    assert "wins 8, the classifier wins 0, and 0 are even" in lines[0]
-    assert lines[1].endswith("test anomalies of the known kind. Winners: ag: logistic regression at every p.")
+        assert found[encoder, "seen", p, "logistic"].winner == "logistic regression"
+        assert found[encoder, "unseen", p, "mlp"].winner == "AI-SVDD"
+        assert found[encoder, "unseen", p, "mlp"].lead == pytest.approx(0.02)
+    lines = duels.duel_sentences({"ag": where(every["unseen-5.2-ag"], encoder="default")})
+    assert "AI-SVDD wins 0 by AUC, the classifier wins 8, and 0 are even" in lines[2]
+    assert "AI-SVDD wins 8 by AUC, the classifier wins 0, and 0 are even" in lines[3]
+    assert lines[-1].endswith("of kinds never seen: distance to the mean at every p.")
     rows = [row | {"seen": measured(row["seed"] / 10)} for row in every["unseen-5.2-ag"]]
     rows = [row | {"seen": measured(0.5)} if row["method"] == "mlp" else row for row in rows]
-    duel = next(d for d in findings.duels({"ag": rows}, "ai-svdd") if (d.other, d.test) == ("mlp", "seen"))
+    duel = next(d for d in duels.duels({"ag": rows}, "ai-svdd") if (d.other, d.test) == ("mlp", "seen"))
     # Two runs, at 0 and 0.1: however many kinds, the interval is that of two differences.
-    assert duel.half_width == pytest.approx(findings.interval([-0.5, -0.4])[1])
+    assert duel.half_width == pytest.approx(interval([-0.5, -0.4])[1])
     assert duel.winner == "even"
 
 
@@ -193,7 +204,8 @@ def test_what_the_page_cannot_be_is_said_first(monkeypatch: pytest.MonkeyPatch) 
 @committed
 def test_docs_are_made_from_the_committed_rows(tmp_path: Path) -> None:
     every = read_all(RESULTS)
-    assert (REPO / "docs" / "paper.md").read_text(encoding="utf-8") == render(every, "paper")
+    notes = (REPO / "docs" / "paper.notes.md").read_text(encoding="utf-8")
+    assert (REPO / "docs" / "paper.md").read_text(encoding="utf-8") == render(every, "paper", notes)
     matplotlib = pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'strays[study]'")
     drawn_with = f"matplotlib=={matplotlib.__version__}\n" in (REPO / "constraints.txt").read_text()
     for name, rows in every.items():
@@ -225,4 +237,6 @@ def test_the_other_studies_are_there_whole() -> None:
         "unseen-5.1": 100,
         "unseen-5.2-ag": 300,
         "unseen-5.2-rct": 400,
+        "tuning-5.1": 536,
+        "tuning-5.2-rct": 536,
     }

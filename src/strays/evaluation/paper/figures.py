@@ -41,6 +41,7 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.color": "#e5e5e5",
     "legend.frameon": False,
     "legend.fontsize": 8,
@@ -113,7 +114,8 @@ def roc(study: str, rows: list[Row]) -> Any:
 def _curve(ax: Any, rows: list[Row], label: str, color: str) -> None:
     """The mean ROC curve: at each true positive rate the mean false positive rate."""
     if rows:
-        ax.plot(np.mean([row["roc_fpr"] for row in rows], axis=0), ROC_GRID, label=label, color=color, lw=1.4)
+        fpr = np.mean([row["roc_fpr"] for row in rows], axis=0)
+        ax.plot([*fpr, 1], [*ROC_GRID, 1], label=label, color=color, lw=1.4)
 
 
 def pollution(study: str, rows: list[Row]) -> Any:
@@ -197,7 +199,7 @@ def case_3(rows: list[Row]) -> Any:
     points = first["points"]
     figure, [ax] = _panels(1, columns=1, size=(5.2, 4.2))
     ax.scatter(*np.transpose(points["normal"]), s=14, color="#1f77b4", label="normal")
-    ax.scatter(*np.transpose(points["bad"]), s=14, color="#2ca02c", label="bad, labelled normal")
+    ax.scatter(*np.transpose(points["bad"]), s=14, color="#8c564b", label="bad, labelled normal")
     ax.scatter(*np.transpose(points["anomaly"]), s=30, color="#2ca02c", marker="x", label="anomaly")
     ax.scatter(0, 0, s=70, color="#ffbf00", edgecolor="black", lw=0.5, label="true centre")
     ax.scatter(*points["blind"], s=70, color="#d62728", label="centre without labels (Eq. 4)")

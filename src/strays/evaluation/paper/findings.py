@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
 
-import numpy as np
-
 from strays.evaluation.paper import printed
-from strays.evaluation.paper.methods import CLASSIFIERS, METHODS, ONE_CLASS
+from strays.evaluation.paper.duels import duel_sentences
+from strays.evaluation.paper.methods import METHODS, ONE_CLASS
 from strays.evaluation.paper.rows import Row
-from strays.evaluation.paper.tables import TITLES, Table, share, values, where
-
-Every = dict[str, list[Row]]
+from strays.evaluation.paper.tables import TITLES, Every, Table, interval, share, values, where
+from strays.evaluation.protocol import POLLUTIONS
 
 
 @dataclass(frozen=True)
@@ -31,13 +28,15 @@ class Trend:
 
     @property
     def verdict(self) -> str:
-        """'rises' or 'falls' where the interval leaves out zero."""
+        """'rises' or 'falls' where the interval leaves out zero; of one run nothing can be said."""
+        if self.half_width == float("inf"):
+            return "one run"
         if abs(self.change) <= self.half_width:
             return "no clear change"
         return "rises" if self.change > 0 else "falls"
 
     def __str__(self) -> str:
-        return f"{100 * self.change:+.1f} ± {100 * self.half_width:.1f}"
+        return f"{100 * self.change:+.2f} ± {100 * self.half_width:.2f}"
 
 
 def trends(study: str, rows: list[Row], metric: str) -> list[Trend]:
@@ -55,16 +54,6 @@ def trends(study: str, rows: list[Row], metric: str) -> list[Trend]:
     return found
 
 
-def interval(differences: Sequence[float]) -> tuple[float, float]:
-    """Mean and half width of its 95 % interval, by Student's t; of one difference nothing is known."""
-    from scipy.stats import t
-
-    n = len(differences)
-    if n == 1:
-        return differences[0], float("inf")
-    return float(np.mean(differences)), float(t.ppf(0.975, n - 1) * np.std(differences, ddof=1) / np.sqrt(n))
-
-
 def claims(every: Every) -> Table:
     """What p does to each method, in our rows and in the paper's tables."""
     lines = []
@@ -80,66 +69,9 @@ def claims(every: Every) -> Table:
     return Table("Change from the lowest to the highest p, in points, with its 95 % interval over runs", header, lines)
 
 
-@dataclass(frozen=True)
-class Duel:
-    """A method less a classifier in AUC, on one corpus, kind of test and p: mean over runs and its 95 % half width."""
-
-    corpus: str
-    encoder: str
-    test: str
-    pollution: float
-    method: str
-    other: str
-    lead: float
-    half_width: float
-
-    @property
-    def winner(self) -> str:
-        """'AI-SVDD' or the classifier where the interval leaves out zero."""
-        if abs(self.lead) <= self.half_width:
-            return "even"
-        return "AI-SVDD" if self.lead > 0 else TITLES[self.other]
-
-
-def duels(every: Every, method: str) -> list[Duel]:
-    """A method against each classifier. Known kinds share their normals, so that a run counts once: its mean."""
-    found = []
-    for corpus, rows in every.items():
-        settings = product(values(rows, "encoder"), ("seen", "unseen"), values(rows, "pollution"), CLASSIFIERS)
-        for encoder, test, p, other in settings:
-            own = [row for row in where(rows, encoder=encoder, pollution=p) if test in row]
-            ours, theirs = (
-                {(row["seed"], row["known"]): row[test]["auc"] for row in where(own, method=name)}
-                for name in (method, other)
-            )
-            by_seed: dict[int, list[float]] = {}
-            for run in [run for run in ours if run in theirs]:
-                by_seed.setdefault(run[0], []).append(ours[run] - theirs[run])
-            if by_seed:
-                lead = interval([fmean(differences) for differences in by_seed.values()])
-                found.append(Duel(corpus, encoder, test, p, method, other, *lead))
-    return found
-
-
-def duel_table(every: Every, method: str) -> Table:
-    """All duels of a method; one line for corpus, test and p."""
-    lines: dict[tuple[str, ...], list[str]] = {}
-    for duel in duels(every, method):
-        key = (duel.corpus, duel.encoder, duel.test, share(duel.pollution))
-        lines.setdefault(key, []).extend([f"{100 * duel.lead:+.1f} ± {100 * duel.half_width:.1f}", duel.winner])
-    header = ["corpus", "encoder", "test anomalies", "p"]
-    for other in CLASSIFIERS:
-        header += [f"AUC less {TITLES[other]}", "winner"]
-    return Table(
-        f"{TITLES[method]}, against classifiers; mean over known kinds, interval over runs",
-        header,
-        [[*key, *cells] for key, cells in lines.items()],
-    )
-
-
 def sentences(compared: Every, against: Every) -> list[str]:
     """The findings, one a line."""
-    return [*_trend_sentences(compared), *_ranking_sentences(compared), *_duel_sentences(against)]
+    return [*_trend_sentences(compared), *_ranking_sentences(compared), *duel_sentences(against)]
 
 
 def _trend_sentences(compared: Every) -> list[str]:
@@ -148,23 +80,22 @@ def _trend_sentences(compared: Every) -> list[str]:
         return []
     blind = [trend for trend in every if trend.method in ONE_CLASS]
     count = Counter(trend.verdict for trend in blind)
-    others = [f"{TITLES[t.method]} on {t.study} ({t.encoder}, {t})" for t in blind if t.verdict != "falls"]
+    others = sorted({f"{TITLES[t.method]} on {t.study}" for t in blind if t.verdict != "falls"})
     lines = [
-        f"**The paper's claim that one-class methods fall as p grows**: in AUC, of {count.total()} combinations of "
-        f"method, corpus and encoder {count['falls']} fall clearly, {count['no clear change']} show no clear change, "
-        f"{count['rises']} rise." + (f" Not falling: {'; '.join(others)}." if others else "")
+        f"**One-class methods are worse when the training set is polluted**: from the lowest to the highest p, AUC "
+        f"falls clearly in {count['falls']} of {count.total()} combinations of method, corpus and encoder, rises "
+        f"clearly in {count['rises']}." + (f" No clear change: {'; '.join(others)}." if others else "")
     ]
     for name in [name for name, method in METHODS.items() if method.told]:
         own = [trend for trend in every if trend.method == name]
-        if not own:
-            continue
-        count = Counter(trend.verdict for trend in own)
-        words = "; ".join(f"{t.study} ({t.encoder}) {t}" for t in own)
-        lines.append(
-            f"**Its claim that AI-SVDD rises as p grows**, with {TITLES[name].partition(', ')[2]}: of {count.total()} "
-            f"combinations of corpus and encoder {count['rises']} rise clearly in AUC, {count['no clear change']} show "
-            f"no clear change, {count['falls']} fall ({words})."
-        )
+        if own:
+            count = Counter(trend.verdict for trend in own)
+            words = "; ".join(f"{t.study}, {t.encoder} {t}" for t in own)
+            lines.append(
+                f"**AI-SVDD is better when it has more known anomalies**, {TITLES[name].partition(', ')[2]}: from the "
+                f"lowest to the highest p, AUC rises clearly in {count['rises']} of {count.total()} combinations of "
+                f"corpus and encoder, falls clearly in {count['falls']} ({words})."
+            )
     return lines
 
 
@@ -172,46 +103,69 @@ def _ranking_sentences(compared: Every) -> list[str]:
     lines = []
     for study, rows in compared.items():
         encoder, p = values(rows, "encoder")[0], values(rows, "pollution")[-1]
-        score = {
-            name: 100 * fmean(row["auc"] for row in found)
-            for name in METHODS
-            if (found := where(rows, method=name, pollution=p, encoder=encoder))
-        }
-        ranking = sorted(score, key=lambda name: -score[name])
-        of_paper = [name for name in ranking if METHODS[name].printed in printed.TABLES[study]]
+        score = mean_scores(where(rows, encoder=encoder, pollution=p), "auc")
+        of_paper = [name for name in score if METHODS[name].printed in printed.TABLES[study]]
         if "ai-svdd-paper" in of_paper:
+            best = max(score, key=lambda name: score[name])
+            above = sum(score[name] > score["ai-svdd-paper"] for name in of_paper)
             lines.append(
-                f"**{study}**{f' at p = {share(p)}' if p else ''}, mean AUC, encoder {encoder}: highest is "
-                f"{TITLES[ranking[0]]} ({score[ranking[0]]:.1f}); AI-SVDD with the paper's settings "
-                f"({score['ai-svdd-paper']:.1f}) is number {1 + of_paper.index('ai-svdd-paper')} of the "
-                f"{len(of_paper)} methods the paper compares there."
+                f"**{study}**{f' at p = {share(p)}' if p else ''}, mean AUC, encoder {encoder}: highest in its table "
+                f"is {TITLES[best]} ({100 * score[best]:.1f}); of the {len(of_paper)} methods the paper compares "
+                f"there, {above or 'none'} {'is' if above < 2 else 'are'} above AI-SVDD with the paper's settings "
+                f"({100 * score['ai-svdd-paper']:.1f})."
             )
     return lines
 
 
-def _duel_sentences(against: Every) -> list[str]:
-    every = duels(against, "ai-svdd")
-    if not every:
-        return []
-    winners = [duel.winner for duel in every if duel.test == "unseen"]
-    ours, even = winners.count("AI-SVDD"), winners.count("even")
-    lines = [
-        f"**Its belief that AI-SVDD beats a classifier on kinds of anomalies never seen**: of {len(winners)} "
-        f"combinations of corpus, p and classifier, AI-SVDD with strays' settings wins {ours}, the classifier wins "
-        f"{len(winners) - ours - even}, and {even} are even."
-    ]
-    for other, (test, words) in product(CLASSIFIERS, (("seen", "the known kind"), ("unseen", "kinds never seen"))):
-        own = [duel for duel in every if (duel.other, duel.test) == (other, test)]
-        parts = []
-        for corpus in dict.fromkeys(duel.corpus for duel in own):
-            won: dict[str, list[str]] = {}
-            for duel in own:
-                if duel.corpus == corpus:
-                    won.setdefault(duel.winner, []).append(share(duel.pollution))
-            at = (f"{winner} at {', '.join(at) if len(won) > 1 else 'every p'}" for winner, at in won.items())
-            parts.append(f"{corpus}: {'; '.join(at)}")
-        if parts:
-            lines.append(
-                f"**AI-SVDD against {TITLES[other]}**, test anomalies of {words}. Winners: {'. '.join(parts)}."
-            )
-    return lines
+def mean_scores(rows: list[Row], metric: str) -> dict[str, float]:
+    """The mean of a metric for each method that has rows."""
+    return {name: fmean(row[metric] for row in found) for name in METHODS if (found := where(rows, method=name))}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Something the paper says of its tables: which of its methods is best on a study, at some p, by some metrics."""
+
+    words: str
+    study: str
+    best: str
+    pollutions: tuple[float | None, ...]
+    metrics: tuple[str, ...] = ("map", "recall_at_5", "auc")
+    among: tuple[str, ...] = tuple(name for name, method in METHODS.items() if method.printed)
+
+
+THREE = ("centroid", "deep-svdd", "ai-svdd-paper")
+STATEMENTS = (
+    Statement("5.1: OC-SVDD is best without pollution", "5.1", "deep-svdd", (0.0,), among=THREE),
+    Statement("5.1: AI-SVDD is best at p = 8 %", "5.1", "ai-svdd-paper", (0.08,), among=THREE),
+    Statement("AG: LOF is best below p = 8 %", "5.2-ag", "lof", (0.0, 0.01, 0.02, 0.04)),
+    Statement("AG: AI-SVDD is best at p = 8 %", "5.2-ag", "ai-svdd-paper", (0.08,)),
+    Statement("Yelp: AI-SVDD is best from p = 4 %", "5.2-yelp", "ai-svdd-paper", (0.04, 0.08)),
+    Statement(
+        "RCT: AI-SVDD is best by MAP and AUC once p > 0", "5.2-rct", "ai-svdd-paper", POLLUTIONS[1:], ("map", "auc")
+    ),
+    Statement("5.3: AI-SVDD is best", "5.3", "ai-svdd-paper", (None,)),
+)
+
+
+def statements(every: Every) -> Table:
+    """Who is best by mean among the paper's methods, where the paper says who is; a line for each encoder."""
+    lines = []
+    for said in STATEMENTS:
+        for encoder in values(every.get(said.study, []), "encoder"):
+            others = []
+            n = 0
+            for p, metric in product(said.pollutions, said.metrics):
+                rows = where(every[said.study], encoder=encoder, pollution=p)
+                score = {name: value for name, value in mean_scores(rows, metric).items() if name in said.among}
+                if said.best in score:
+                    n += 1
+                    best = max(score, key=lambda name: score[name])
+                    if score[best] > score[said.best]:
+                        others.append(TITLES[best])
+            if n:
+                holds = "yes" if not others else "no" if len(others) == n else f"in {n - len(others)} of {n}"
+                who = ", ".join(f"{name} ({count})" for name, count in Counter(others).most_common())
+                lines.append([said.words, encoder, holds, who])
+    header = ["the paper says", "encoder", "holds here", "best instead (cells of p and metric)"]
+    return Table("Further statements of the paper, by the mean over runs of its own methods", header, lines)

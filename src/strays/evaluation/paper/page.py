@@ -11,11 +11,10 @@ from string import Template
 from typing import Any
 
 from strays.errors import UsageError
-from strays.evaluation.paper import findings, tables
+from strays.evaluation.paper import duels, findings, tables
 from strays.evaluation.paper.figures import figures_of, save, style
 from strays.evaluation.paper.rows import Row
-
-Every = dict[str, list[Row]]
+from strays.evaluation.paper.tables import Every, interval
 
 
 def check_page(path: str) -> None:
@@ -27,18 +26,24 @@ def check_page(path: str) -> None:
 
 
 def write_page(every: Every, path: str) -> None:
-    """Write the page, and its figures into a folder of its name beside it."""
+    """Write the page, and its figures into a folder of its name beside it.
+
+    What there is to say of these rows alone (how they were made, of what) is taken from a file beside the page,
+    NAME.notes.md, where there is one.
+    """
     page = Path(path)
+    notes = page.with_suffix(".notes.md")
     folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     for study, rows in every.items():
         for name, draw in figures_of(study, rows).items():
             save(draw, folder / f"{name}.svg")
-    page.write_text(render(every, folder.name), encoding="utf-8")
+    own = notes.read_text(encoding="utf-8") if notes.exists() else ""
+    page.write_text(render(every, folder.name, own), encoding="utf-8")
 
 
-def render(every: Every, folder: str) -> str:
-    """The page's Markdown; figures are linked from the folder."""
+def render(every: Every, folder: str, notes: str = "") -> str:
+    """The page's Markdown; figures are linked from the folder, and notes on the rows follow the findings."""
     section = _sections()
     compared = {study: rows for study, rows in every.items() if study.startswith("5.")}
     unseen = [study for study in every if study.startswith("unseen-")]
@@ -54,18 +59,20 @@ def render(every: Every, folder: str) -> str:
     parts = [fill("intro")]
     if lines := findings.sentences(compared, against):
         parts.append(fill("findings", findings="\n".join(f"- {line}" for line in lines)))
-    parts.append(fill("differences"))
+    if notes:
+        parts.append(notes)
     parts += [fill("comparison", study) for study in compared]
     if compared:
-        parts.append(fill("claims", table=findings.claims(compared).to_markdown()))
+        verdicts = [findings.claims(compared).to_markdown(), findings.statements(compared).to_markdown()]
+        parts.append(fill("claims", tables="\n".join(verdicts)))
     cases = [study for study in every if study.startswith("case-")]
     if cases:
         parts.append(fill("cases"))
     parts += [fill(study, study, **_case_figures(study, every[study])) for study in cases]
     if against:
-        duels = [findings.duel_table(against, method).to_markdown() for method in ("ai-svdd", "ai-svdd-paper")]
+        lists = [duels.duel_table(against, method).to_markdown() for method in ("ai-svdd", "ai-svdd-paper")]
         details = [_figures(study, every[study], folder) + _tables(study, every[study]) for study in unseen]
-        parts.append(fill("unseen", tables="\n".join(duels), details="\n".join(details)))
+        parts.append(fill("unseen", tables="\n".join(lists), details="\n".join(details)))
     if tuned:
         parts.append(fill("tuning", tables="\n".join(_tables(study, every[study]) for study in tuned)))
     return "\n".join(part.rstrip() + "\n" for part in parts)
@@ -89,11 +96,11 @@ def _figures(study: str, rows: list[Row], folder: str) -> str:
 def _case_figures(study: str, rows: list[Row]) -> dict[str, str]:
     """The figures that the words about a case study mention."""
     if study == "case-2":
-        change, half_width = findings.interval([row["ai-svdd"]["ratio"] - row["eq4"]["ratio"] for row in rows])
+        change, half_width = interval([row["ai-svdd"]["ratio"] - row["eq4"]["ratio"] for row in rows])
         return {
             "mean_size": f"{sum(row['eq1_at_mean']['size'] for row in rows) / len(rows):.2f}",
             "difference": f"{change:+.2f} ± {half_width:.2f}",
-            "known": f"{sum(row['ai-svdd']['ratio_of_known'] for row in rows) / len(rows):.2f}",
+            "known": f"{sum(row['ai-svdd_on_known']['ratio'] for row in rows) / len(rows):.2f}",
         }
     if study == "case-3":
         closer = [row["taught"] < min(row["blind"], row["blind_without_anomalies"]) for row in rows]

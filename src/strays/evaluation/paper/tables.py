@@ -8,6 +8,8 @@ from itertools import product
 from statistics import fmean, pstdev
 from typing import Any
 
+import numpy as np
+
 from strays.evaluation.paper import printed
 from strays.evaluation.paper.cases import OBJECTIVES
 from strays.evaluation.paper.methods import CLASSIFIERS, METHODS
@@ -15,6 +17,7 @@ from strays.evaluation.paper.rows import Row
 from strays.evaluation.paper.tuning import GRIDS, PARAMETERS, is_printed, ranked
 from strays.evaluation.paper.unseen import METHODS_COMPARED
 
+Every = dict[str, list[Row]]
 TITLES = {name: method.title for name, method in (METHODS | CLASSIFIERS).items()}
 
 
@@ -44,8 +47,20 @@ def values(rows: Iterable[Row], field: str) -> list[Any]:
 
 
 def percent(shares: Sequence[float]) -> str:
-    """Mean (deviation) in percent, as the paper prints it; nothing where there is nothing."""
-    return f"{100 * fmean(shares):.1f} ({100 * pstdev(shares):.1f})" if shares else ""
+    """Mean (deviation) in percent, as the paper prints it; of one figure no deviation, of none nothing."""
+    if len(shares) < 2:
+        return "".join(f"{100 * value:.1f}" for value in shares)
+    return f"{100 * fmean(shares):.1f} ({100 * pstdev(shares):.1f})"
+
+
+def interval(differences: Sequence[float]) -> tuple[float, float]:
+    """Mean and half width of its 95 % interval, by Student's t; of one difference nothing is known."""
+    from scipy.stats import t
+
+    n = len(differences)
+    if n == 1:
+        return differences[0], float("inf")
+    return float(np.mean(differences)), float(t.ppf(0.975, n - 1) * np.std(differences, ddof=1) / np.sqrt(n))
 
 
 def share(p: float) -> str:
@@ -138,11 +153,11 @@ def case_2(rows: list[Row]) -> Table:
     """The printed sizes and ratios beside those of many draws."""
     lines = []
     for name, title in OBJECTIVES.items():
-        line = [f"{title}, centre 2 m" if name == "eq1" else title]
-        for field, paper in zip(("size", "ratio"), printed.CASE_2[name], strict=True):
+        line = [title]
+        for field, paper in zip(("size", "ratio"), printed.CASE_2.get(name, ("", "")), strict=True):
             drawn = [row[name][field] for row in rows]
-            above = fmean(value >= paper for value in drawn)
-            line += [f"{paper}", f"{fmean(drawn):.2f} ({pstdev(drawn):.2f})", f"{above:.0%}"]
+            above = f"{fmean(value >= paper for value in drawn):.0%}" if paper else ""
+            line += [f"{paper}", f"{fmean(drawn):.2f} ({pstdev(drawn):.2f})", above]
         lines.append(line)
     return Table(
         f"{len(rows)} draws: mean (deviation), and the share of draws at or above the printed figure",

@@ -24,7 +24,7 @@ class Unseen(Study):
     def __init__(self, corpus: str) -> None:
         super().__init__(
             f"unseen-{corpus}",
-            f"future work: against classifiers on {corpus}, test anomalies of the known kind and of others",
+            f"future work: against classifiers on {corpus}, one kind of anomaly known",
             corpora=(corpus,),
         )
         self.corpus = corpus
