@@ -94,7 +94,7 @@ def roc(study: str, rows: list[Row]) -> Any:
     highest = pollutions[-1]
     methods = [name for name in METHODS if where(rows, method=name)]
     panels = len(methods) + 1 if len(pollutions) > 1 else 1
-    figure, axes = _panels(panels, columns=4 if panels > 4 else panels, size=(3.1, 2.9))
+    figure, axes = _panels(panels, columns=3, size=(3.6, 2.9)) if panels > 1 else _panels(1, columns=1, size=(6.4, 3.6))
     for ax, method in zip(axes, methods if panels > 1 else [], strict=False):
         for p, color in zip(pollutions, SHADES, strict=False):
             _curve(ax, where(rows, method=method, pollution=p), f"p = {share(p)}", color)
@@ -107,7 +107,7 @@ def roc(study: str, rows: list[Row]) -> Any:
     if panels > 1:
         axes[0].legend(loc="lower right")
     _legend_below(figure, axes[-1])
-    figure.suptitle(f"{study}: ROC curves on the test set, mean of {len(values(rows, 'seed'))} runs, encoder {encoder}")
+    figure.suptitle(f"{study}: ROC curves, mean of {len(values(rows, 'seed'))} runs, encoder {encoder}")
     return figure
 
 
@@ -212,7 +212,7 @@ def case_3(rows: list[Row]) -> Any:
 def _legend_below(figure: Any, ax: Any) -> None:
     """One legend for the whole figure, under its panels, where it hides no curve."""
     handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    figure.legend(handles, labels, loc="outside lower center", ncols=int(figure.get_figwidth() // 2.3))
 
 
 def _panels(n: int, columns: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
