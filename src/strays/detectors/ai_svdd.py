@@ -21,7 +21,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from strays.detectors import network
-from strays.detectors.base import COUNT, POSITIVE, Detector, generator
+from strays.detectors.base import COUNT, POSITIVE, generator
+from strays.detectors.sphere import SphereDetector
 from strays.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def bc_loss(z: Any, y: Any) -> Any:
     return (y * network.squared_distance(z, network.weighted_center(z, y))).sum() / len(y)
 
 
-class AISVDD(Detector):
+class AISVDD(SphereDetector):
     """Anomaly-injected deep support vector data description; see the module for the formula.
 
     Parameters
@@ -84,7 +85,7 @@ class AISVDD(Detector):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Detector._parameter_constraints,
+        **SphereDetector._parameter_constraints,
         "hidden_size": [COUNT],
         "latent_size": [COUNT],
         "activation": [StrOptions(set(network.ACTIVATIONS))],
@@ -96,7 +97,6 @@ class AISVDD(Detector):
         "optimizer": [StrOptions({"adam", "sgd"})],
         "random_state": ["random_state"],
     }
-    _state: ClassVar = ("weights_", "center_", "scale_")
 
     def __init__(
         self,
@@ -177,16 +177,9 @@ class AISVDD(Detector):
             steps += len(losses)
         # float32 steps leave norms within 1e-7 of 1; scoring is in float64, so finish there.
         self.weights_ = [w / np.linalg.norm(w) for w in network.arrays(W)]
-        z = network.latents(X, self.weights_, self.activation)
+        z = self._latents(X)
         self.center_ = network.weighted_center(z, sign.astype(np.float64))
-        distance = np.sqrt(network.squared_distance(z, self.center_))
-        network.refuse_collapse(distance[y >= 0], before, "AISVDD")
-        self.scale_ = float(np.sqrt(np.mean(distance[y >= 0] ** 2)))
-        return distance / self.scale_
-
-    def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        z = network.latents(X, self.weights_, self.activation)
-        return np.sqrt(network.squared_distance(z, self.center_)) / self.scale_
+        return self._settle(z, y, before)
 
     def _signed_weights(self, y: np.ndarray) -> np.ndarray:
         """The y_i of the formula: +1 for presumed normals, minus their share of the anomaly weight for anomalies."""

@@ -1,6 +1,6 @@
 """Deep SAD: deep SVDD that also pushes the known anomalies away from its centre.
 
-    a(d^2) = d^2,  b(d^2) = 1 / d^2        (a, b and T(x) as in sphere.py)
+    a(d^2) = d^2,  b(d^2) = 1 / d^2        (a, b and T(x) as in push.py)
 
 Unlike AI-SVDD's, the push on an anomaly fades as it gets away, so that many kinds find room around the sphere.
 
@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from strays.detectors.sphere import SphereDetector
+from strays.detectors.push import PushDetector
 
 
-class DeepSAD(SphereDetector):
-    """Deep semi-supervised anomaly detection; parameters as in SphereDetector."""
+class DeepSAD(PushDetector):
+    """Deep semi-supervised anomaly detection; parameters as in PushDetector."""
 
     def _losses(self, d2: Any) -> tuple[Any, Any]:
         return d2, 1 / (d2 + 1e-3)

@@ -18,7 +18,8 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from strays.detectors import network
-from strays.detectors.base import COUNT, NOT_NEGATIVE, POSITIVE, Detector, generator
+from strays.detectors.base import COUNT, NOT_NEGATIVE, POSITIVE, generator
+from strays.detectors.sphere import SphereDetector
 from strays.errors import UsageError
 
 # Appendix, "Parameter tuning": hidden size, latent size and batch size chosen for each experiment; lambda is 1e-4.
@@ -36,7 +37,7 @@ def oc_loss(z: Any, center: Any, weights: list[Any], weight_decay: float) -> Any
     return network.squared_distance(z, center).mean() + weight_decay / 2 * sum((w**2).sum() for w in weights)
 
 
-class DeepSVDD(Detector):
+class DeepSVDD(SphereDetector):
     """Deep one-class support vector data description; see the module for the formula.
 
     A one-class method: known anomalies (-1) are left out of the fit and teach it nothing.
@@ -71,7 +72,7 @@ class DeepSVDD(Detector):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Detector._parameter_constraints,
+        **SphereDetector._parameter_constraints,
         "hidden_size": [COUNT],
         "latent_size": [COUNT],
         "activation": [StrOptions(set(network.ACTIVATIONS))],
@@ -82,7 +83,6 @@ class DeepSVDD(Detector):
         "pretrain_epochs": [COUNT],
         "random_state": ["random_state"],
     }
-    _state: ClassVar = ("weights_", "center_", "scale_")
 
     def __init__(
         self,
@@ -126,12 +126,12 @@ class DeepSVDD(Detector):
             random_state=random_state,
         )
 
-    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         import torch
 
         rng = generator(self.random_state)
-        X = X[y >= 0]
-        rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
+        seen = X[y >= 0]
+        rows = torch.from_numpy(np.ascontiguousarray(seen, dtype=np.float32))
         layer_sizes = [X.shape[1], self.hidden_size, self.latent_size]
         W = network.tensors(network.initial_weights(layer_sizes, rng), autograd=True)
         decoder = network.tensors(network.initial_weights(layer_sizes[::-1], rng), autograd=True)
@@ -152,7 +152,7 @@ class DeepSVDD(Detector):
         )
         with torch.no_grad():
             c = network.phi(rows, W, self.activation).mean(0)
-        before = network.spread(X, network.arrays(W), self.activation)
+        before = network.spread(seen, network.arrays(W), self.activation)
 
         def distance_and_decay(batch: torch.Tensor) -> torch.Tensor:
             return oc_loss(network.phi(rows[batch], W, self.activation), c, W, self.weight_decay)
@@ -162,12 +162,4 @@ class DeepSVDD(Detector):
         )
         self.weights_ = network.arrays(W)
         self.center_ = c.numpy().astype(np.float64)
-        distance = self._distance(X)
-        network.refuse_collapse(distance, before, "DeepSVDD")
-        self.scale_ = float(np.sqrt(np.mean(distance**2)))
-
-    def _distance(self, X: np.ndarray) -> np.ndarray:
-        return np.sqrt(network.squared_distance(network.latents(X, self.weights_, self.activation), self.center_))
-
-    def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        return self._distance(X) / self.scale_
+        return self._settle(self._latents(X), y, before)

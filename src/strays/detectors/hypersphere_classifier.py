@@ -1,6 +1,6 @@
 """Hypersphere classifier: cross-entropy on the distance to a centre.
 
-    h = sqrt(d^2 + 1) - 1,  p(normal) = exp(-h);   a(d^2) = -log p = h,  b(d^2) = -log(1 - p)        (as in sphere.py)
+    h = sqrt(d^2 + 1) - 1,  p(normal) = exp(-h);   a(d^2) = -log p = h,  b(d^2) = -log(1 - p)        (as in push.py)
 
 Near the centre h is like d^2, far away like d: a stray among the normals pulls less than in deep SVDD. T(x) is the
 distance to the centre, which ranks rows as p does.
@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from strays.detectors.sphere import SphereDetector
+from strays.detectors.push import PushDetector
 
 
-class HypersphereClassifier(SphereDetector):
-    """Hypersphere classifier; parameters as in SphereDetector."""
+class HypersphereClassifier(PushDetector):
+    """Hypersphere classifier; parameters as in PushDetector."""
 
     def _losses(self, d2: Any) -> tuple[Any, Any]:
         import torch

@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from strays.detectors import network
 from strays.detectors.base import POSITIVE, Detector
 
 
 class LogisticHead(Detector):
     """Score a row by how much a logistic regression believes it to be an anomaly.
 
-    The best choice where test anomalies are of the kinds known, and poor where they are not.
+    Strong where test anomalies are of the kinds known; with one or two known anomalies it may fall below chance.
 
     Parameters
     ----------
@@ -53,4 +54,4 @@ class LogisticHead(Detector):
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
         if self.coef_.any():
             return X.astype(np.float64) @ self.coef_ + self.intercept_
-        return np.sqrt(((X - self.center_) ** 2).sum(axis=1))
+        return np.sqrt(network.squared_distance(X, self.center_))

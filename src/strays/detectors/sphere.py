@@ -1,135 +1,45 @@
-"""What Deep SAD and the hypersphere classifier share: a network, a fixed centre, and a loss for each side.
+"""The score that all networks around a centre share.
 
-    min over W of  1/n sum over normals a(d^2)  +  weight/m sum over anomalies b(d^2),   d = |phi(x; W) - c| / unit
-    T(x) = |phi(x; W) - c|
+    T(x) = |phi(x; W) - c| / scale,  scale = root mean square of |phi(x; W) - c| over the presumed normal training rows
 
-The centre c is the mean of what the untrained network makes of the normal rows, and unit their root mean square
-distance to it. A method says what a and b are.
+A method trains W, chooses c, and calls `_settle`.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from strays.detectors import network
-from strays.detectors.base import COUNT, POSITIVE, Detector, generator
+from strays.detectors.base import Detector
 
 
 class SphereDetector(Detector):
-    """Base of the methods that draw normal rows to a fixed centre and push known anomalies away from it.
+    """Base of the detectors that score a row by the distance of its latent to a centre."""
 
-    Parameters
-    ----------
-    hidden_size, latent_size
-        Units of the hidden layer and of the output.
-    activation
-        'relu', 'leaky_relu' or 'linear', after the hidden layer.
-    anomaly_weight
-        Weight of all known anomalies together, as a share of the weight of all other rows.
-    learning_rate, epochs, batch_size
-        Of the Adam optimiser.
-    min_steps
-        Where anomalies are known, go on for further epochs until so many batches were seen.
-    flag_rate
-        Share of presumed normal training rows that `predict` flags.
-    random_state
-        Seed of the initial weights and the batches.
-
-    Attributes
-    ----------
-    weights_
-        The layers W^1, W^2 of shape (outputs, inputs).
-    center_
-        c, shape (latent_size,).
-    scale_
-        Root mean square distance of the presumed normal training rows to c; scores are in this unit.
-    loss_
-        Mean loss of each epoch.
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Detector._parameter_constraints,
-        "hidden_size": [COUNT],
-        "latent_size": [COUNT],
-        "activation": [StrOptions(set(network.ACTIVATIONS))],
-        "anomaly_weight": [POSITIVE],
-        "learning_rate": [POSITIVE],
-        "epochs": [COUNT],
-        "min_steps": [COUNT],
-        "batch_size": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
-    }
     _state: ClassVar = ("weights_", "center_", "scale_")
 
-    def __init__(
-        self,
-        hidden_size: int = 512,
-        latent_size: int = 64,
-        activation: str = "leaky_relu",
-        anomaly_weight: float = 1.0,
-        learning_rate: float = 1e-4,
-        epochs: int = 5,
-        min_steps: int = 400,
-        batch_size: int = 128,
-        flag_rate: float = 0.05,
-        random_state: int | None = None,
-    ) -> None:
-        self.hidden_size = hidden_size
-        self.latent_size = latent_size
-        self.activation = activation
-        self.anomaly_weight = anomaly_weight
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.min_steps = min_steps
-        self.batch_size = batch_size
-        self.flag_rate = flag_rate
-        self.random_state = random_state
+    activation: str
+    weights_: list[np.ndarray]
+    center_: np.ndarray
+    scale_: float
 
-    @abstractmethod
-    def _losses(self, d2: Any) -> tuple[Any, Any]:
-        """What a row at squared distance d2 (in units) costs if it is normal, and if it is an anomaly."""
+    def _settle(self, z: np.ndarray, y: np.ndarray, before: float) -> np.ndarray:
+        """Set the scale from the training rows' latents z, and return their scores.
 
-    def _fit(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        import torch
-
-        rng = generator(self.random_state)
-        start = network.initial_weights([X.shape[1], self.hidden_size, self.latent_size], rng)
-        center = network.latents(X[y >= 0].astype(np.float64), start, self.activation).mean(axis=0)
-        unit = network.spread(X[y >= 0], start, self.activation)
-        W = network.tensors(start, autograd=True)
-        rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
-        is_anomaly = torch.from_numpy(y < 0)
-        c = torch.from_numpy(center.astype(np.float32))
-
-        def loss_of(batch: torch.Tensor) -> torch.Tensor:
-            d2 = network.squared_distance(network.phi(rows[batch], W, self.activation), c) / unit**2
-            anomaly = is_anomaly[batch]
-            normal_loss, anomaly_loss = self._losses(d2)
-            loss = normal_loss[~anomaly].mean()
-            return loss + self.anomaly_weight * anomaly_loss[anomaly].mean() if anomaly.any() else loss
-
-        self.loss_ = network.minimise(
-            loss_of,
-            W,
-            lambda: network.stratified_batches(y, self.batch_size, rng, reuse=True),
-            learning_rate=self.learning_rate,
-            epochs=self.epochs,
-            min_steps=self.min_steps if (y < 0).any() else 0,
-        )
-        self.weights_ = network.arrays(W)
-        self.center_ = center
-        distance = self._distance(X)
-        network.refuse_collapse(distance[y >= 0], unit, type(self).__name__)
+        Refuses a network that collapsed: `before` is the spread it started with.
+        """
+        distance = self._distance(z)
+        network.refuse_collapse(distance[y >= 0], before, type(self).__name__)
         self.scale_ = float(np.sqrt(np.mean(distance[y >= 0] ** 2)))
         return distance / self.scale_
 
-    def _distance(self, X: np.ndarray) -> np.ndarray:
-        return np.sqrt(network.squared_distance(network.latents(X, self.weights_, self.activation), self.center_))
+    def _latents(self, X: np.ndarray) -> np.ndarray:
+        return network.latents(X, self.weights_, self.activation)
+
+    def _distance(self, z: np.ndarray) -> np.ndarray:
+        return np.sqrt(network.squared_distance(z, self.center_))
 
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        return self._distance(X) / self.scale_
+        return self._distance(self._latents(X)) / self.scale_
