@@ -13,7 +13,6 @@ from strays.evaluation.paper.cases import (
     case_1,
     case_2,
     case_3,
-    center,
     covariance,
     flattest_map,
     ridge_map,
@@ -39,11 +38,6 @@ def test_no_map_of_norm_1_has_a_lower_loss() -> None:
     for _ in range(200):
         other = rng.normal(size=(3, 2))
         assert bc_loss(X @ (other / np.linalg.norm(other)), y) >= best - 1e-12
-
-
-def test_the_centre_is_the_signed_mean() -> None:
-    X = np.array([[0.0, 0.0], [4.0, 0.0], [10.0, 10.0]])
-    assert center(X, np.array([1.0, 1.0, -1.0])) == pytest.approx([-6.0, -10.0])
 
 
 def test_case_1_eq_3_collapses_and_the_others_do_not() -> None:

@@ -21,7 +21,7 @@ from strays.evaluation.paper.page import check_page, render, write_page
 from strays.evaluation.paper.rows import Row
 from strays.evaluation.paper.run import read_all
 from strays.evaluation.paper.tables import comparison, interval, percent, tables_of, where
-from strays.evaluation.paper.tuning import Tuning
+from strays.evaluation.paper.tuning import Tuning, is_printed, ranked
 from strays.evaluation.paper.unseen import METHODS_COMPARED
 from strays.evaluation.protocol import POLLUTIONS
 
@@ -213,6 +213,20 @@ def test_docs_are_made_from_the_committed_rows(tmp_path: Path) -> None:
             kept = (REPO / "docs" / "paper" / f"{figure}.svg").read_bytes()
             save(draw, tmp_path / "again.svg")
             assert kept == (tmp_path / "again.svg").read_bytes() or not drawn_with, figure
+
+
+@committed
+def test_the_notes_say_what_the_rows_say() -> None:
+    every = read_all(RESULTS)
+    notes = " ".join((REPO / "docs" / "paper.notes.md").read_text(encoding="utf-8").split())
+    settings = ranked(every["tuning-5.1"], "deep-svdd")
+    [place] = [i for i, row in enumerate(settings) if is_printed(row, "5.1")]
+    assert f"number {place + 1} of the {len(settings)} settings" in notes
+    assert f"dev AUC {100 * settings[place]['auc']:.1f}; weight decay {settings[0]['weight_decay']:g} gives" in notes
+    assert f"gives {100 * settings[0]['auc']:.1f}, near" in notes
+    two = [row["auc"] for row in where(every["5.1"], encoder="default", method="ai-svdd-paper", pollution=0.02)]
+    one = [row["seen"]["auc"] for row in where(every["unseen-5.1"], method="ai-svdd-paper", pollution=0.02)]
+    assert f"at p = 2 % is {100 * np.mean(two):.0f} in one and {100 * np.mean(one):.0f} in the other" in notes
 
 
 @committed

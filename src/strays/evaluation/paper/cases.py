@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from strays.detectors.network import squared_distance, weighted_center
 from strays.evaluation.paper.rows import Row
 from strays.evaluation.paper.study import Cell, Compute, Setting, Study
 
@@ -42,13 +43,8 @@ def ridge_map(X: np.ndarray, c: np.ndarray, weight_decay: float) -> np.ndarray:
 def covariance(X: np.ndarray, y: np.ndarray | None = None) -> np.ndarray:
     """S, or S_y with labels."""
     y = np.ones(len(X)) if y is None else y
-    away = X - center(X, y)
+    away = X - weighted_center(X, y)
     return (y[:, None] * away).T @ away / len(X)
-
-
-def center(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """c* = sum y_i x_i / sum y_i."""
-    return y @ X / y.sum()
 
 
 def flattest_map(S: np.ndarray) -> np.ndarray:
@@ -59,7 +55,7 @@ def flattest_map(S: np.ndarray) -> np.ndarray:
 
 def mean_squared_distance(Z: np.ndarray, c: np.ndarray) -> float:
     """The paper's size of a hypersphere."""
-    return float(((Z - c) ** 2).sum(axis=1).mean())
+    return float(squared_distance(Z, c).mean())
 
 
 class CaseStudy(Study):
@@ -124,7 +120,7 @@ def case_2(draw: int) -> Row:
     y = np.r_[np.ones(len(X)), -np.ones(len(known))]
     m = X.mean(axis=0)
     W1, W4, W6 = ridge_map(X, 2 * m, LAMBDA), flattest_map(covariance(X)), flattest_map(covariance(taught, y))
-    maps = {"eq1": (W1, 2 * m), "eq4": (W4, m @ W4), "ai-svdd": (W6, center(taught, y) @ W6)}
+    maps = {"eq1": (W1, 2 * m), "eq4": (W4, m @ W4), "ai-svdd": (W6, weighted_center(taught, y) @ W6)}
     row: Row = {}
     for name, (W, c) in maps.items():
         size = mean_squared_distance(X @ W, c)
@@ -154,7 +150,7 @@ def case_3(draw: int) -> Row:
     anomaly = np.concatenate([gauss(mean, variance, n) for mean, variance, n in clusters])
     X = np.r_[normal, bad, anomaly]
     y = np.r_[np.ones(len(normal) + len(bad)), -np.ones(len(anomaly))]
-    blind, taught = X.mean(axis=0), center(X, y)
+    blind, taught = X.mean(axis=0), weighted_center(X, y)
     row: Row = {
         "blind": float(np.linalg.norm(blind)),
         "blind_without_anomalies": float(np.linalg.norm(X[y > 0].mean(axis=0))),

@@ -80,10 +80,12 @@ def duel_sentences(against: Every) -> list[str]:
             if winners:
                 lines.append(
                     f"**Against classifiers, {TITLES[method]}**, test anomalies {words}: of {len(winners)} "
-                    f"combinations of corpus, p and classifier, AI-SVDD wins {ours} by AUC, the classifier wins "
-                    f"{len(winners) - ours - even}, and {even} are even."
+                    f"combinations of corpus, encoder, p and classifier, AI-SVDD wins {ours} by AUC, the classifier "
+                    f"wins {len(winners) - ours - even}, and {even} are even."
                 )
-    for corpus, rows in against.items():
+    for corpus, every in against.items():
+        encoder = values(every, "encoder")[0]
+        rows = where(every, encoder=encoder)
         for test, words in TESTS.items():
             best: dict[str, list[str]] = {}
             for p in values(rows, "pollution"):
@@ -96,5 +98,7 @@ def duel_sentences(against: Every) -> list[str]:
                     best.setdefault(max(score, key=lambda name: score[name]), []).append(share(p))
             if best:
                 at = [f"{TITLES[name]} at {', '.join(ps) if len(best) > 1 else 'every p'}" for name, ps in best.items()]
-                lines.append(f"**Highest mean AUC on {corpus}**, test anomalies {words}: {'; '.join(at)}.")
+                lines.append(
+                    f"**Highest mean AUC on {corpus}**, encoder {encoder}, test anomalies {words}: {'; '.join(at)}."
+                )
     return lines

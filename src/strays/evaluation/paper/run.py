@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from strays.errors import UsageError
 from strays.evaluation.paper import studies, study_named
 from strays.evaluation.paper.rows import Row, RowFile
-from strays.evaluation.paper.study import Progress, Setting, no_progress, run_study
+from strays.evaluation.paper.study import Progress, Setting, no_progress, prepare_study, run_study
 from strays.evaluation.paper.tables import Table, tables_of
 
 if TYPE_CHECKING:
@@ -54,11 +54,12 @@ def run_studies(
     if download:
         from strays.evaluation.originals import make_where_missing
 
-        make_where_missing(corpora, data)
+        with progress("making corpora from their originals"):
+            make_where_missing(corpora, data)
     for corpus in corpora:
         setting.corpus(corpus)
     # All draws of all studies before the first study's work: what is wrong with the last shall not wait for hours.
-    prepared = [(study, study.prepare(setting)) for study in wanted]
+    prepared = [(study, prepare_study(study, setting)) for study in wanted]
     tables = {study.name: tables_of(study.name, run_study(study, setting, start)) for study, start in prepared}
     if page:
         from strays.evaluation.paper.page import write_page

@@ -51,12 +51,21 @@ class Setting:
     @property
     def encoder_name(self) -> str:
         """The encoder as rows and tables call it: its name, of a folder the last part, and what was set by hand."""
-        if self.encoder is None:
-            raise UsageError("this study needs an encoder")
-        settings = self.encoder.settings.to_dict()
+        settings = self._encoder.settings.to_dict()
         name = settings.pop("name")
         given = [f"{key}={value}" for key, value in settings.items() if value is not None]
         return " ".join([Path(name).name if Path(name).is_dir() else name, *given])
+
+    @property
+    def fingerprint(self) -> str:
+        """What rows keep of the encoder's weights and settings."""
+        return self._encoder.fingerprint[:12]
+
+    @property
+    def _encoder(self) -> TransformerEncoder:
+        if self.encoder is None:
+            raise UsageError("this study reads texts and needs an encoder")
+        return self.encoder
 
     def corpus(self, name: str) -> LabelledCorpus:
         """One of the paper's corpora from the data folder, checked."""
@@ -64,10 +73,8 @@ class Setting:
 
     def embeddings(self, corpus: LabelledCorpus, rows: set[int]) -> np.ndarray:
         """The corpus's embeddings, from the cache where they are there."""
-        if self.encoder is None:
-            raise UsageError("this study needs an encoder")
         with self.progress(f"encoding {corpus.name}") as progress:
-            return embed(corpus, rows, self.encoder, cache=self.cache, progress=progress)
+            return embed(corpus, rows, self._encoder, cache=self.cache, progress=progress)
 
 
 class Study(ABC):
@@ -95,23 +102,28 @@ class Study(ABC):
         return RowFile(setting.out / f"{self.name}.jsonl")
 
 
-def run_study(study: Study, setting: Setting, start: Callable[[], Compute] | None = None) -> list[Row]:
-    """Compute what is missing, and return all rows of the study; `start` is what it prepared, if it has already."""
-    start = start or study.prepare(setting)
+def prepare_study(study: Study, setting: Setting) -> Callable[[], Compute]:
+    """All that can be checked before the work: the study's own draws, and that older rows are of the same encoder."""
     file = study.file(setting)
-    cells = study.cells(setting)
-    stamp = {"fingerprint": setting.encoder.fingerprint[:12]} if setting.encoder and study.corpora else {}
-    rows = file.read()
-    for row in rows:
-        if stamp and row["encoder"] == setting.encoder_name and row["fingerprint"] != stamp["fingerprint"]:
+    for row in file.read() if study.corpora else ():
+        if row["encoder"] == setting.encoder_name and row["fingerprint"] != setting.fingerprint:
             raise DataError(
                 f"{file.path} has rows of another encoder that is called {row['encoder']} too (fingerprint "
-                f"{row['fingerprint']}, here {stamp['fingerprint']}). Name another folder with --out"
+                f"{row['fingerprint']}, here {setting.fingerprint}). Name another folder with --out"
             )
-    done = {_key(cells[0], row) for row in rows}
+    return study.prepare(setting)
+
+
+def run_study(study: Study, setting: Setting, start: Callable[[], Compute] | None = None) -> list[Row]:
+    """Compute what is missing, and return all rows of the study; `start` is what was prepared, if it has been."""
+    start = start or prepare_study(study, setting)
+    file = study.file(setting)
+    cells = study.cells(setting)
+    done = {_key(cells[0], row) for row in file.read()}
     missing = [cell for cell in cells if _key(cell, cell) not in done]
     if missing:
         compute = start()
+        stamp = {"fingerprint": setting.fingerprint} if study.corpora else {}
         with setting.progress(f"study {study.name}") as progress:
             for i, cell in enumerate(missing, 1):
                 file.append(cell | stamp | compute(cell))

@@ -18,6 +18,8 @@ from strays.evaluation.paper.tuning import GRIDS, PARAMETERS, is_printed, ranked
 from strays.evaluation.paper.unseen import METHODS_COMPARED
 
 Every = dict[str, list[Row]]
+# Settings of a grid that are shown from its top.
+BEST = 3
 TITLES = {name: method.title for name, method in (METHODS | CLASSIFIERS).items()}
 
 
@@ -113,7 +115,7 @@ def _splits(study: str, rows: list[Row]) -> Table:
         return [percent([row[metric] for row in found]) for metric in metrics]
 
     header = ["method", "by", *metrics.values()]
-    return Table("Five random splits", header, _lines(rows, printed.TABLES[study], paper, ours))
+    return Table("Random splits", header, _lines(rows, printed.TABLES[study], paper, ours))
 
 
 def _lines(
@@ -181,7 +183,7 @@ def case_3(rows: list[Row]) -> Table:
     return Table(f"Distance from the true centre, {len(rows)} draws", ["centre", "mean (deviation)"], lines)
 
 
-def tuning(corpus: str, rows: list[Row], best: int = 3) -> list[Table]:
+def tuning(corpus: str, rows: list[Row]) -> list[Table]:
     """For each method the best settings on the dev set, and where the paper's choice stands."""
     tables = []
     for encoder, method in product(values(rows, "encoder"), GRIDS):
@@ -190,7 +192,7 @@ def tuning(corpus: str, rows: list[Row], best: int = 3) -> list[Table]:
             continue
         names = [name for name in PARAMETERS if any(row[name] is not None for row in settings)]
         papers = [i for i, row in enumerate(settings) if is_printed(row, corpus)]
-        places = {*range(min(best, len(settings))), *papers, len(settings) // 2, len(settings) - 1}
+        places = {*range(min(BEST, len(settings))), *papers, len(settings) // 2, len(settings) - 1}
         lines = [
             [
                 f"{i + 1}" + (", the paper's choice" if i in papers else ""),
