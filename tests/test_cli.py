@@ -18,7 +18,7 @@ from strays.cli import app, main
 from tests.conftest import farm_texts
 
 SPAM = ["win big cash now click here", "free cash win now", "click here to win free cash", "cash cash cash now"]
-COMMANDS = ["scan", "fit", "score", "evaluate", "study", "encoders", "info"]
+COMMANDS = ["scan", "fit", "score", "explain", "evaluate", "study", "encoders", "info"]
 
 
 @dataclass
@@ -87,7 +87,7 @@ def test_scan_learns_from_known_anomalies_and_marks_them(
     (tmp_path / "known.txt").write_text(f"{SPAM[0]}\nan anomaly that is in no row\n")
     ran = strays("scan", file, "--encoder", tiny_bert, "--known", tmp_path / "known.txt", "--json", "--top", 100)
     report = json.loads(ran.out)
-    assert report["detector"] == "ai-svdd"
+    assert report["detector"] == "auto"
     assert report["fitted_on"]["n_anomaly"] == 2
     assert [row["row"] for row in report["oddest"] if row["label"]] == [82]
     assert len(report["oddest"]) == 84
@@ -195,8 +195,32 @@ def test_evaluate_gives_the_papers_metrics(file: Path, model: Path, strays: Call
 def test_info_and_fit_say_what_a_model_is(model: Path, strays: Callable[..., Ran], tiny_bert: Path) -> None:
     info = json.loads(strays("info", model, "--json").out)
     assert info["encoder"]["name"] == str(tiny_bert)
-    assert info["fitted_on"] == {"n_texts": 84, "n_normal": 80, "n_anomaly": 4, "n_unlabelled": 0, "n_held_out": 16}
-    assert "ai-svdd" in strays("info", model).out
+    counts = {"n_texts": 84, "n_normal": 80, "n_anomaly": 4, "n_unlabelled": 0, "n_held_out": 80, "n_folds": 10}
+    assert info["fitted_on"] == counts
+    words = " ".join(strays("info", model).out.split())
+    assert info["detector"]["says"] in words
+    assert "80 normal or unlabelled texts, in 10 turns, for p-values down to 0.012" in words
+
+
+def test_explain_shows_words_and_neighbours(model: Path, strays: Callable[..., Ran], monkeypatch) -> None:
+    text = f"{farm_texts(1)[0]}, {SPAM[0]}"
+    ran = strays("explain", "--model", model, text)
+    assert ran.code == 0
+    for words in ("what raises the score", "presumed normal most like it", "known anomalies most like it", "p-value"):
+        assert words in ran.out
+    told = json.loads(strays("explain", text, "--model", model, "--json").out)
+    assert told["text"] == text
+    assert told["segments"][0].keys() == {"start", "end", "text", "effect"}
+    monkeypatch.setattr("sys.stdin", io.StringIO(text + "\n"))
+    assert json.loads(strays("explain", "-", "--model", model, "--json").out) == told
+
+
+def test_fit_keeps_no_texts_where_none_are_wanted(
+    file: Path, tiny_bert: Path, strays: Callable[..., Ran], tmp_path: Path
+) -> None:
+    model = tmp_path / "silent"
+    assert strays("fit", file, "--model", model, "--encoder", tiny_bert, "--keep-examples", 0).code == 0
+    assert "most like it" not in strays("explain", "--model", model, SPAM[0]).out
 
 
 def test_encoders_are_listed(strays: Callable[..., Ran]) -> None:

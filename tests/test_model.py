@@ -27,9 +27,9 @@ def fitted(detector: str | Detector = "auto", labels: list | None = None, **opti
 
 
 def test_auto_learns_from_anomalies_where_there_are_any() -> None:
-    assert type(fitted(labels=LABELS).detector_).__name__ == "AISVDD"
-    assert type(fitted().detector_).__name__ == "CentroidDistance"
-    assert type(fitted(labels=["normal"] * 100 + [None] * 66).detector_).__name__ == "CentroidDistance"
+    assert fitted(labels=LABELS).detector_.shares_["kernel"] > 0
+    assert fitted().detector_.shares_["kernel"] == 0
+    assert fitted(labels=["normal"] * 100 + [None] * 66).detector_.shares_["kernel"] == 0
 
 
 @pytest.mark.parametrize("name", DETECTORS)
@@ -85,7 +85,9 @@ def test_an_encoder_object_must_be_given_again(tmp_path: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_scores() -> None:
-    first, second, other = (fitted(labels=LABELS, random_state=seed).anomaly_score(NORMAL) for seed in (3, 3, 4))
+    first, second, other = (
+        fitted("ai-svdd", LABELS, held_out=0.2, random_state=seed).anomaly_score(NORMAL) for seed in (3, 3, 4)
+    )
     assert np.array_equal(first, second)
     assert not np.array_equal(first, other)
 
@@ -113,6 +115,51 @@ def test_held_out_texts_are_not_seen_by_the_detector() -> None:
     model = fitted(Watching(), LABELS, held_out=0.25)
     assert model.summary_.n_held_out == 40
     assert seen == [(126, 6)]  # all but the 40; no known anomaly is spent on calibration
+
+    seen.clear()
+    model = fitted(Watching(), LABELS)
+    assert (model.summary_.n_held_out, model.summary_.n_folds) == (160, 10)
+    assert seen == [(150, 6)] * 10 + [(166, 6)]  # each sixteen in turn, then all
+
+
+def test_cross_fitted_scores_are_those_of_detectors_that_did_not_see_the_text() -> None:
+    """With the folds' detectors known, every calibration score can be found again."""
+    detectors = []
+
+    class Kept(CentroidDistance):
+        def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+            super()._fit(X, y)
+            detectors.append((self, X))
+
+    model = TextOutlierDetector(HashEncoder(), Kept()).fit(NORMAL[:50])
+    *folds, whole = detectors
+    X = HashEncoder().encode(NORMAL[:50])
+    expected = []
+    for detector, seen in folds:
+        unseen = [row for row in X if not (seen == row).all(axis=1).any()]
+        expected += [float(np.linalg.norm(row - detector.center_)) for row in unseen]
+    assert len(expected) == 50
+    np.testing.assert_allclose(model.calibration_.normal_scores, np.sort(expected), rtol=1e-5)
+    assert len(whole[1]) == 50
+
+
+@pytest.mark.parametrize("texts", [["a a", "a a", "b"], ["same"] * 98 + ["other", "third"], ["x", "y", "z"]])
+def test_texts_with_little_variety_can_be_fitted(texts: list[str]) -> None:
+    for seed in range(5):
+        model = TextOutlierDetector(HashEncoder(), random_state=seed).fit([*texts, "same b"])
+        assert np.isfinite(model.training_scores_).all()
+
+
+def test_networks_are_not_cross_fitted() -> None:
+    """Their scores do not compare from fit to fit."""
+    assert fitted("deep-svdd").summary_.n_folds == 0
+    assert fitted("ai-svdd", LABELS).summary_.n_held_out == 32
+
+
+def test_many_texts_are_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strays.model.MOST_IN_FOLDS", 100)
+    summary = fitted("centroid", LABELS).summary_
+    assert (summary.n_held_out, summary.n_folds) == (32, 0)
 
 
 def test_p_values_of_fresh_normals_are_honest() -> None:
@@ -185,7 +232,8 @@ def test_a_detector_object_is_cloned_and_keeps_its_settings() -> None:
 def test_info_is_plain_data() -> None:
     info = fitted(labels=LABELS).info()
     assert json.loads(json.dumps(info)) == info
-    assert info["detector"]["name"] == "ai-svdd"
+    assert info["detector"]["name"] == "auto"
+    assert "6 known anomalies" in info["detector"]["says"]
     assert info["fitted_on"]["n_anomaly"] == 6
 
 

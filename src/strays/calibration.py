@@ -6,6 +6,11 @@ If the held-out rows are normal and a fresh normal text is like them, P(p <= a) 
 alarms on at most a share a of the normals (split conformal prediction; Vovk et al. 2005). Held-out rows that are
 anomalies nobody has labelled, and score high, make the p-values larger, that is, more cautious.
 
+Where normals are few, each is scored by a detector fitted on the others' folds, and fresh texts by one fitted on all
+(cross-fitting). The detectors of the folds know a little less, so that distances from what is held out are a little
+larger than from fresh texts: on the cautious side again. It takes scores that compare from fit to fit, so that networks
+are not cross-fitted. benchmarks/validity.py measures both ways.
+
 Of n texts scored together, with p_(1) <= ... <= p_(n), flagging those up to the last p_(k) <= q k / n makes at most a
 share q of the flagged ones false, in expectation (Benjamini and Hochberg 1995; for p-values that share held-out rows,
 Bates et al. 2023).

@@ -49,6 +49,9 @@ SafeCells = Annotated[
 EncoderName = Annotated[
     str, typer.Option("--encoder", help="default, bert, a Hugging Face id, or a folder; see strays encoders.")
 ]
+KeepExamples = Annotated[
+    int, typer.Option(help="Texts of each kind to keep in the model, for explanations; 0 keeps none.", min=0)
+]
 Revision = Annotated[str | None, typer.Option(help="Commit or tag of the encoder on the hub.")]
 Pooling = Annotated[str | None, typer.Option(help="mean or cls; what the encoder's files say where not given.")]
 Normalize = Annotated[
@@ -61,7 +64,7 @@ MaxLength = Annotated[int | None, typer.Option(help="Longest text in tokens; lon
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")]
 DetectorName = Annotated[
     str,
-    typer.Option("--detector", help=f"auto, {', '.join(DETECTORS)}."),
+    typer.Option("--detector", help=f"{', '.join(DETECTORS)}."),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 MaxFalseAlarms = Annotated[
@@ -161,6 +164,7 @@ def fit(
     encoder: EncoderName = "default",
     detector: DetectorName = "auto",
     seed: Seed = 0,
+    keep_examples: KeepExamples = 1000,
     max_false_alarms: MaxFalseAlarms = None,
     max_false_share: MaxFalseShare = None,
     flag_rate: FlagRate = None,
@@ -192,6 +196,7 @@ def fit(
         max_false_share=max_false_share,
         flag_rate=flag_rate,
         seed=seed,
+        keep_examples=keep_examples,
         strict=strict,
         progress=terminal.progress_bar,
     )
@@ -249,6 +254,25 @@ def score(
     where = "stdout" if out == "-" else out
     terminal.say(f"{summary.n_rows:,} rows to {where}; {summary.n_flagged:,} flagged: {fitted.threshold_}.")
     _say_without_text(summary.n_without_text)
+
+
+@app.command()
+def explain(
+    text: Annotated[str, typer.Argument(help="The text to explain; - reads it from stdin.")],
+    model: Model,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Say why a text scores as it does: the words that raise its score, and the known texts it is like."""
+    from strays import terminal
+    from strays.model import TextOutlierDetector
+
+    fitted = TextOutlierDetector.load(model, device=device)
+    explanation = fitted.explain(sys.stdin.read().strip() if text == "-" else text)
+    if as_json:
+        _print_json(explanation.to_dict())
+        return
+    terminal.show_explanation(explanation.to_dict())
 
 
 @app.command()
@@ -414,11 +438,12 @@ def _facts(fitted: TextOutlierDetector) -> dict[str, str]:
     fitted_on = facts["fitted_on"]
     return {
         "encoder": f"{facts['encoder']['name']}",
-        "detector": facts["detector"]["name"],
+        "detector": f"{facts['detector']['name']}: {facts['detector']['says']}",
         "fitted on": f"{fitted_on['n_texts']:,} texts: {fitted_on['n_normal']:,} normal, {fitted_on['n_anomaly']:,} "
         f"anomalies, {fitted_on['n_unlabelled']:,} unlabelled",
-        "held out": f"{fitted_on['n_held_out']:,} normal or unlabelled texts, for p-values down to "
-        f"{facts['lowest_p_value']:.2g}",
+        "held out": f"{fitted_on['n_held_out']:,} normal or unlabelled texts"
+        + (f", in {fitted_on['n_folds']} turns" if fitted_on["n_folds"] else "")
+        + f", for p-values down to {facts['lowest_p_value']:.2g}",
         "flags": facts["flags"],
     }
 

@@ -18,11 +18,15 @@ from strays.detectors import DETECTORS, Detector, detector_class
 from strays.encoders import Encoder, load_encoder
 from strays.encoders.base import check_texts
 from strays.errors import DataError, ModelError, StraysWarning, UsageError
+from strays.explain import Examples, Explanation, effects, pieces, split
 from strays.labels import parse_labels
 from strays.persistence import load_folder, save_folder
 
 # Fewer different texts than this leave nothing to compare a text with.
 FEWEST_TEXTS = 3
+# Up to this many presumed normal texts all are held out in turn, in folds; of more, a share is held out once for all.
+MOST_IN_FOLDS = 2000
+HELD_OUT = 0.2
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,14 @@ class Scores:
 
 @dataclass(frozen=True)
 class FitSummary:
-    """What a model was fitted on."""
+    """What a model was fitted on. Its p-values rest on `n_held_out` texts: a share, or all in `n_folds` turns."""
 
     n_texts: int
     n_normal: int
     n_anomaly: int
     n_unlabelled: int
     n_held_out: int
+    n_folds: int = 0
 
 
 class TextOutlierDetector(BaseEstimator):
@@ -53,10 +58,14 @@ class TextOutlierDetector(BaseEstimator):
     encoder
         Name of an encoder ('default', 'bert', a Hugging Face id, a folder), or any object with encode(texts).
     detector
-        'auto' (AI-SVDD where anomalies are known, distance to the centroid where none are), the name of a detector, or
-        a detector object.
+        Name of a detector ('auto' takes what labels there are, none to thousands; others: see DETECTORS), or a detector
+        object.
     held_out
-        Share of the presumed normal texts that the detector does not see, to calibrate p-values and thresholds.
+        Share of the presumed normal texts that the detector does not see, to calibrate p-values and thresholds. None:
+        a fifth; but few texts are all scored in turn by detectors fitted without them, and the model is fitted on all,
+        where scores of different fits compare (not with networks).
+    keep_examples
+        How many normal texts and how many known anomalies the model keeps, and saves, to explain with; 0 keeps none.
     random_state
         Seed of everything random: the same seed, texts and labels give the same scores.
 
@@ -68,6 +77,8 @@ class TextOutlierDetector(BaseEstimator):
         Sorted scores of held-out normals and of the corpus.
     threshold_
         What is flagged; see set_threshold.
+    examples_
+        Texts kept to explain with.
     summary_
         How many texts of each kind the model was fitted on.
     training_scores_
@@ -79,25 +90,29 @@ class TextOutlierDetector(BaseEstimator):
         encoder: str | Encoder = "default",
         detector: str | Detector = "auto",
         *,
-        held_out: float = 0.2,
+        held_out: float | None = None,
+        keep_examples: int = 1000,
         random_state: int | None = 0,
     ) -> None:
         self.encoder = encoder
         self.detector = detector
         self.held_out = held_out
+        self.keep_examples = keep_examples
         self.random_state = random_state
 
     # ---- fitting -----------------------------------------------------------------------------------------------------
 
     def fit(self, texts: Sequence[str], labels: Sequence[str | None] | None = None) -> Self:
         """Learn what is normal from texts and, where there are any, labels: 'normal', 'anomaly' or None for each."""
-        if not 0 < self.held_out < 1:
-            raise UsageError(f"held_out is {self.held_out}; expected a share between 0 and 1")
+        if self.held_out is not None and not 0 < self.held_out < 1:
+            raise UsageError(f"held_out is {self.held_out}; expected a share between 0 and 1, or None")
+        if self.keep_examples < 0:
+            raise UsageError(f"keep_examples is {self.keep_examples}; expected 0 or more")
         self._expected_fingerprint = None
         texts = check_texts(texts)
         y = parse_labels(labels, len(texts))
         _require_variety(texts, y)
-        detector = self._make_detector(y)
+        detector = self._make_detector()
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         X = self._encode(texts)
         if not np.ptp(X, axis=0).any():
@@ -106,33 +121,39 @@ class TextOutlierDetector(BaseEstimator):
                 "Choose an encoder made for their language"
             )
 
-        rng = np.random.default_rng(self.random_state)
-        normals = rng.permutation(np.flatnonzero(y >= 0))
-        n_held_out = min(max(1, math.floor(self.held_out * len(normals))), len(normals) - 2, MOST_KEPT)
-        held_out, seen = normals[:n_held_out], np.ones(len(texts), dtype=bool)
-        seen[held_out] = False
-        self.detector_ = detector.fit(X[seen], y[seen])
+        normals = np.random.default_rng(self.random_state).permutation(np.flatnonzero(y >= 0))
+        if self.held_out is None and len(normals) <= MOST_IN_FOLDS and detector.comparable_fits:
+            folds = _folds(X, normals, 10 if len(normals) <= MOST_IN_FOLDS // 4 else 5)
+            in_turn = [_fit_without(detector, X, y, fold).anomaly_score(X[fold]) for fold in folds]
+            self.detector_, n_folds = detector.fit(X, y), len(folds)
+            normal_scores = np.concatenate(in_turn)
+        else:
+            wanted = math.floor((self.held_out or HELD_OUT) * len(normals))
+            held_out = normals[: min(max(1, wanted), len(normals) - 2, MOST_KEPT)]
+            self.detector_, n_folds = _fit_without(detector, X, y, held_out), 0
+            normal_scores = self.detector_.anomaly_score(X[held_out])
         self.training_scores_ = self.detector_.anomaly_score(X)
-        self.calibration_ = Calibration.from_scores(self.training_scores_[held_out], self.training_scores_)
+        self.calibration_ = Calibration.from_scores(normal_scores, self.training_scores_)
         self.threshold_ = self.calibration_.default_threshold()
+        self.examples_ = Examples.choose(texts, X, y, self.keep_examples)
         self.summary_ = FitSummary(
             n_texts=len(texts),
             n_normal=int((y > 0).sum()),
             n_anomaly=int((y < 0).sum()),
             n_unlabelled=int((y == 0).sum()),
-            n_held_out=len(held_out),
+            n_held_out=len(normal_scores),
+            n_folds=n_folds,
         )
         return self
 
-    def _make_detector(self, y: np.ndarray) -> Detector:
+    def _make_detector(self) -> Detector:
         if isinstance(self.detector, str):
-            automatic = "ai-svdd" if (y < 0).any() else "centroid"
-            detector = detector_class(automatic if self.detector == "auto" else self.detector)()
+            detector = detector_class(self.detector)()
         elif isinstance(self.detector, Detector):
             detector = clone(self.detector)
         else:
             raise UsageError(
-                f"detector is {self.detector!r:.80}; expected 'auto', one of {', '.join(DETECTORS)}, or an object from "
+                f"detector is {self.detector!r:.80}; expected one of {', '.join(DETECTORS)}, or an object from "
                 "strays.detectors"
             )
         if "random_state" in detector.get_params() and detector.random_state is None:
@@ -186,6 +207,28 @@ class TextOutlierDetector(BaseEstimator):
         scores = self.anomaly_score(texts)
         return self.calibration_.offset(self.threshold_, scores) - scores
 
+    def explain(self, text: str, *, n_neighbours: int = 3) -> Explanation:
+        """Why a text scores as it does: what its segments add, and the kept texts it is most like."""
+        self._require_fitted()
+        (text,) = check_texts([text])
+        if not text.strip():
+            raise DataError("there is no text to explain; expected one that is not blank")
+        spans = split(text)
+        X = self._encode([text, *pieces(text, spans)])
+        scores = self.detector_.anomaly_score(X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StraysWarning)  # of rules for texts scored together
+            judged = self.judge(scores[:1])
+        return Explanation(
+            text,
+            anomaly_score=float(judged.anomaly_score[0]),
+            p_value=float(judged.p_value[0]),
+            flagged=None if self.threshold_.together else bool(judged.flagged[0]),
+            segments=effects(text, spans, scores[1:]),
+            nearest_normals=self.examples_.nearest(X[0], anomalies=False, n=n_neighbours, besides=text),
+            nearest_anomalies=self.examples_.nearest(X[0], anomalies=True, n=n_neighbours, besides=text),
+        )
+
     def set_threshold(
         self,
         *,
@@ -226,7 +269,11 @@ class TextOutlierDetector(BaseEstimator):
         settings = getattr(self.encoder_, "settings", None)
         return {
             "encoder": settings.to_dict() if settings else {"name": type(self.encoder_).__name__},
-            "detector": {"name": _registered_name(self.detector_), "params": _plain_params(self.detector_)},
+            "detector": {
+                "name": _registered_name(self.detector_),
+                "params": _plain_params(self.detector_),
+                "says": self.detector_.describe(),
+            },
             "fitted_on": asdict(self.summary_),
             "lowest_p_value": self.calibration_.lowest_p_value,
             "threshold": asdict(self.threshold_),
@@ -250,11 +297,13 @@ class TextOutlierDetector(BaseEstimator):
             },
             "detector": {"name": name, "params": _plain_params(self.detector_)},
             "held_out": self.held_out,
+            "keep_examples": self.keep_examples,
             "random_state": None if self.random_state is None else int(self.random_state),
             "threshold": asdict(self.threshold_),
             "summary": asdict(self.summary_),
         }
         arrays = {f"detector/{name}": array for name, array in self.detector_.get_state().items()}
+        arrays |= {f"examples/{name}": array for name, array in self.examples_.to_arrays().items()}
         arrays["calibration/normal_scores"] = self.calibration_.normal_scores
         arrays["calibration/corpus_scores"] = self.calibration_.corpus_scores
         save_folder(path, config, arrays)
@@ -281,13 +330,17 @@ class TextOutlierDetector(BaseEstimator):
                     f"{path}: was fitted with an encoder object, which is not saved; pass it: load(..., encoder=...)"
                 )
             detector = detector_class(config["detector"]["name"])(**config["detector"]["params"])
-            state = {key.removeprefix("detector/"): a for key, a in arrays.items() if key.startswith("detector/")}
+            state, examples = (
+                {key.removeprefix(place): a for key, a in arrays.items() if key.startswith(place)}
+                for place in ("detector/", "examples/")
+            )
             if encoder is None:
                 encoder = load_encoder(**settings, device=device, progress=progress)
             model = cls(
                 encoder=encoder,
                 detector=detector,
                 held_out=config["held_out"],
+                keep_examples=config["keep_examples"],
                 random_state=config["random_state"],
             )
             model.encoder_ = encoder
@@ -295,6 +348,7 @@ class TextOutlierDetector(BaseEstimator):
             model.calibration_ = Calibration(arrays["calibration/normal_scores"], arrays["calibration/corpus_scores"])
             model.threshold_ = threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]})
             model.summary_ = FitSummary(**config["summary"])
+            model.examples_ = Examples.from_arrays(examples)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ModelError(f"{path}: the model's files do not fit together ({error!r}); fit it again") from error
         model._expected_fingerprint = config["encoder"].get("fingerprint")
@@ -322,6 +376,24 @@ class TextOutlierDetector(BaseEstimator):
     def _require_fitted(self) -> None:
         if not hasattr(self, "detector_"):
             raise UsageError("this model is not fitted yet; call fit(texts) first, or load a saved model")
+
+
+def _folds(X: np.ndarray, rows: np.ndarray, k: int) -> list[np.ndarray]:
+    """The rows dealt into k parts, so that what is left without one of them is never all equal.
+
+    Rows unlike the commonest one are dealt first; where there is only one such row, it stays in every fit.
+    """
+    _, which, counts = np.unique(X[rows], axis=0, return_inverse=True, return_counts=True)
+    unlike = which.reshape(-1) != counts.argmax()
+    dealt = np.r_[rows[unlike], rows[~unlike]] if unlike.sum() > 1 else rows[~unlike]
+    k = min(k, len(dealt))
+    return [dealt[i::k] for i in range(k)]
+
+
+def _fit_without(detector: Detector, X: np.ndarray, y: np.ndarray, held_out: np.ndarray) -> Detector:
+    seen = np.ones(len(X), dtype=bool)
+    seen[held_out] = False
+    return clone(detector).fit(X[seen], y[seen])
 
 
 def _require_variety(texts: list[str], y: np.ndarray) -> None:

@@ -76,6 +76,7 @@ def fit_table(
     max_false_share: float | None = None,
     flag_rate: float | None = None,
     seed: int = 0,
+    keep_examples: int = 0,
     strict: bool = False,
     progress: OpenProgress,
 ) -> tuple[TextOutlierDetector, Corpus]:
@@ -88,7 +89,7 @@ def fit_table(
         table.require_column(label_column, "--label-column")
     column = table.text_column(text_column, besides=(label_column,))
     corpus = read_corpus(table, column, label_column=label_column, known=known, strict=strict)
-    model = TextOutlierDetector(encoder, detector, random_state=seed)
+    model = TextOutlierDetector(encoder, detector, keep_examples=keep_examples, random_state=seed)
     with progress("encoding") as show:
         encoder.progress = show
         model.fit(corpus.texts, corpus.labels)

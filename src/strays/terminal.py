@@ -48,6 +48,48 @@ def show_ranking(rows: list[dict[str, Any]], title: str, console: Console | None
         console.print(line)
 
 
+def show_explanation(explanation: dict[str, Any], console: Console | None = None) -> None:
+    """A text with what raises its score marked, the strongest segments, and the texts it is like."""
+    console = console or Console(highlight=False)
+    segments = explanation["segments"]
+    strongest = max((segment["effect"] for segment in segments), default=0.0)
+    line, at = Text(), 0
+    for segment in sorted(segments, key=lambda segment: segment["start"]):
+        line.append(_in_line(explanation["text"][at : segment["start"]]))
+        line.append(_in_line(segment["text"]), _effect_style(segment["effect"], strongest))
+        at = segment["end"]
+    line.append(_in_line(explanation["text"][at:]))
+    console.print(line)
+    console.print(Text(printable(explanation["in_words"]), "bold"))
+    raising = [segment for segment in segments if segment["effect"] > 0][:5]
+    if raising:
+        console.print(Text("\nwhat raises the score, and by how much", "dim"))
+    for segment in raising:
+        console.print(Text.assemble(f"{segment['effect']:+6.2f}  ", printable(segment["text"])))
+    for title, neighbours in (
+        ("texts presumed normal most like it", explanation["nearest_normals"]),
+        ("known anomalies most like it", explanation["nearest_anomalies"]),
+    ):
+        if neighbours:
+            console.print(Text(f"\n{title}, and how much (1: the same)", "dim"))
+        for neighbour in neighbours:
+            console.print(Text.assemble(f"{neighbour['similarity']:6.2f}  ", printable(neighbour["text"])))
+
+
+def _in_line(piece: str) -> str:
+    """A piece made safe, with the spaces at its ends that keep it apart from the next."""
+    inner = printable(piece)
+    if not inner:
+        return " " if piece else ""
+    return f"{' ' * piece[0].isspace()}{inner}{' ' * piece[-1].isspace()}"
+
+
+def _effect_style(effect: float, strongest: float) -> str:
+    if effect <= 0 or strongest <= 0:
+        return ""
+    return "bold white on red" if effect == strongest else "red" if effect > strongest / 2 else "yellow"
+
+
 def show_facts(facts: dict[str, str], title: str) -> None:
     """Names and values, one a line."""
     table = RichTable(

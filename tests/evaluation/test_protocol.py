@@ -9,7 +9,15 @@ import pytest
 
 from strays.errors import DataError, StraysError, UsageError
 from strays.evaluation.corpora import CORPORA, data_folder, load_corpus
-from strays.evaluation.protocol import ANOMALY_SHARE, POLLUTIONS, Part, Scenario, pollute, split_at_random
+from strays.evaluation.protocol import (
+    ANOMALY_SHARE,
+    POLLUTIONS,
+    Part,
+    Scenario,
+    few_labels,
+    pollute,
+    split_at_random,
+)
 from tests.evaluation.conftest import SIZES, write_corpus
 
 FROZEN_SPLIT = "7ab080a98baf"
@@ -130,3 +138,54 @@ def test_a_cell_that_is_no_string_is_refused_with_its_row(folder: Path, column: 
     pq.write_table(pa.Table.from_pylist(rows), path)
     with pytest.raises(DataError, match=f"row 8 has None as its {column}; expected a string"):
         load_corpus("5.2-ag", folder)
+
+
+# ---- few labels ------------------------------------------------------------------------------------------------------
+
+
+def test_few_labels_are_of_kinds_seen_and_the_unseen_kinds_are_in_no_training_set(folder: Path) -> None:
+    corpus = load_corpus("5.2-rct", folder)
+    draw = few_labels(corpus, 10, 0.05, 0)
+    assert len(draw.seen) == 2
+    train, y = draw.train.rows, draw.train.y
+    assert ((y == 0).sum(), (y < 0).sum()) == (1050, 10)
+    assert set(corpus.label[train[y < 0]]) == set(draw.seen)
+    assert set(corpus.label[train]) == {"conclusions", *draw.seen}
+    assert (corpus.label[train[y == 0]] != "conclusions").sum() == 50
+    assert set(corpus.label[draw.test_seen]) == set(draw.seen)
+    assert set(corpus.label[draw.test_unseen]) == set(corpus.kinds) - set(draw.seen)
+    assert set(corpus.split[train]) == {"train"}
+    assert set(corpus.split[[*draw.test_normal, *draw.test_seen, *draw.test_unseen]]) == {"test"}
+    assert draw.rows == {*train, *draw.test_normal, *draw.test_seen, *draw.test_unseen}
+
+
+def test_more_labels_begin_with_the_fewer(folder: Path) -> None:
+    corpus = load_corpus("5.2-ag", folder)
+    few, many = (few_labels(corpus, n, 0.02, 1) for n in (5, 40))
+    known_few, known_many = (set(draw.train.rows[draw.train.y < 0]) for draw in (few, many))
+    assert known_few < known_many
+    assert set(few.train.rows[few.train.y == 0]) == set(many.train.rows[many.train.y == 0])
+    assert np.array_equal(few.test_unseen, many.test_unseen)
+    assert few_labels(corpus, 5, 0.02, 2).seen != few.seen or set(few.train.rows) != set(
+        few_labels(corpus, 5, 0.02, 2).train.rows
+    )
+
+
+def test_bounds_of_few_labels(folder: Path) -> None:
+    corpus = load_corpus("5.2-ag", folder)
+    draw = few_labels(corpus, 0, 0.0, 0, test="dev", most_normals=70, most_tested=(30, 7))
+    assert len(draw.train.rows) == 70
+    assert (len(draw.test_normal), len(draw.test_seen), len(draw.test_unseen)) == (30, 7, 7)
+    assert len(few_labels(load_corpus("5.1", folder), 3, 0.0, 0).test_unseen) == 0
+    with pytest.raises(DataError, match=r"60 training anomalies of .*; 50 known and 20 unlabelled ones are wanted"):
+        few_labels(corpus, 50, 0.02, 0)
+
+
+def test_labels_can_be_grouped_and_all_others_be_anomalies(tmp_path: Path) -> None:
+    labels = ["rec.autos", "rec.sport.hockey", "talk.politics.guns", "alt.atheism", "talk.religion.misc", "sci.space"]
+    rows = [{"text": f"{label} {s}", "label": label, "split": s} for label in labels for s in ("train", "dev", "test")]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "newsgroups20.parquet")
+    corpus = load_corpus("newsgroups", tmp_path)
+    assert corpus.kinds == ["politics", "religion", "sci"]
+    assert (corpus.label == "rec").sum() == 6
+    assert (corpus.label == "religion").sum() == 6

@@ -9,6 +9,7 @@ from strays.errors import UsageError
 
 if TYPE_CHECKING:
     from strays.detectors.ai_svdd import AISVDD
+    from strays.detectors.auto import AutoDetector
     from strays.detectors.base import Detector
     from strays.detectors.centroid import CentroidDistance
     from strays.detectors.deep_sad import DeepSAD
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AISVDD",
     "DETECTORS",
+    "AutoDetector",
     "CentroidDistance",
     "DeepSAD",
     "DeepSVDD",
@@ -40,6 +42,7 @@ __all__ = [
 
 # Name on the command line and in saved models -> where the class is. Imported on use: torch is slow to load.
 DETECTORS = {
+    "auto": "strays.detectors.auto:AutoDetector",
     "ai-svdd": "strays.detectors.ai_svdd:AISVDD",
     "deep-svdd": "strays.detectors.deep_svdd:DeepSVDD",
     "deep-sad": "strays.detectors.deep_sad:DeepSAD",
@@ -59,7 +62,7 @@ def detector_class(name: str) -> type[Detector]:
     """The detector registered under a name ('ai-svdd') or called by its class ('AISVDD')."""
     path = DETECTORS.get(name) or (_CLASSES.get(name) if name != "Detector" else None)
     if path is None:
-        raise UsageError(f"no detector is called {name!r}; expected 'auto' or one of {', '.join(DETECTORS)}")
+        raise UsageError(f"no detector is called {name!r}; expected one of {', '.join(DETECTORS)}")
     return _load(path)
 
 

@@ -38,6 +38,8 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"flag_rate": [FLAG_RATE]}
     # Fitted attributes, arrays or lists of arrays, from which anomaly_score follows.
     _state: ClassVar[tuple[str, ...]] = ()
+    # Whether the scores of two fits on nearly the same rows can be compared with one another.
+    comparable_fits: ClassVar[bool] = True
 
     flag_rate: float
     offset_: float
@@ -81,6 +83,10 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     def predict(self, X: Any) -> np.ndarray:
         """+1 for normal rows, -1 for flagged ones."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def describe(self) -> str:
+        """What the score is made of, in a sentence."""
+        return (type(self).__doc__ or "").partition("\n")[0]
 
     def get_state(self) -> dict[str, np.ndarray]:
         """The fitted state as named arrays; a list of arrays becomes name.0, name.1, ..."""

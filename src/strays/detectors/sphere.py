@@ -19,6 +19,8 @@ class SphereDetector(Detector):
     """Base of the detectors that score a row by the distance of its latent to a centre."""
 
     _state: ClassVar = ("weights_", "center_", "scale_")
+    # Each starts somewhere else, and sets its scale on rows that it has seen.
+    comparable_fits: ClassVar = False
 
     activation: str
     weights_: list[np.ndarray]

@@ -1,4 +1,5 @@
-"""The corpora of the paper's experiments, read from a folder of parquet files that have text, label and split columns.
+"""The corpora of the paper's experiments and further ones, read from a folder of parquet files with columns text, label
+and split.
 
 Such a file mixes nothing: every row keeps its original class, and the pollution protocol draws anomalies from the
 classes that are not the normal one. The folder is given, or named by the environment variable STRAYS_DATA.
@@ -20,15 +21,17 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True)
 class CorpusSpec:
-    """Which file a corpus is in, which class is normal, and which classes are anomalies.
+    """Which file a corpus is in, which class is normal, and which classes are anomalies (none named: all others).
 
-    `spare` classes are drawn from only where the anomalies of a split run out.
+    `spare` classes are drawn from only where the anomalies of a split run out. `groups` makes one class of all labels
+    that hold a piece of text: the first pair (piece, class) that fits counts.
     """
 
     file: str
     normal: str
-    anomalies: tuple[str, ...]
+    anomalies: tuple[str, ...] = ()
     spare: tuple[str, ...] = ()
+    groups: tuple[tuple[str, str], ...] = ()
 
 
 CORPORA = {
@@ -52,6 +55,24 @@ CORPORA = {
         ),
     ),
 }
+# Not in the paper: what else the detectors are compared on.
+FURTHER_CORPORA = {
+    "banking": CorpusSpec("banking77.parquet", "card", groups=(("card", "card"),)),
+    "bbc": CorpusSpec("bbc_news.parquet", "business"),
+    "csabstruct": CorpusSpec("csabstruct.parquet", "result"),
+    "email": CorpusSpec("email_spamassassin.parquet", "ham"),
+    "newsgroups": CorpusSpec(
+        "newsgroups20.parquet",
+        "rec",
+        groups=(
+            *((f"{name}.", name) for name in ("comp", "rec", "sci", "misc")),
+            ("politics", "politics"),
+            ("religion", "religion"),
+            ("atheism", "religion"),
+        ),
+    ),
+    "polarity": CorpusSpec("rt_polarity.parquet", "pos"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +84,13 @@ class LabelledCorpus:
     texts: list[str]
     label: np.ndarray
     split: np.ndarray
+
+    @property
+    def kinds(self) -> list[str]:
+        """The classes of anomalies."""
+        if self.spec.anomalies:
+            return list(self.spec.anomalies)
+        return sorted(set(self.label.tolist()) - {self.spec.normal, *self.spec.spare})
 
 
 def data_folder(given: str | None = None) -> Path:
@@ -76,10 +104,11 @@ def data_folder(given: str | None = None) -> Path:
 
 
 def load_corpus(name: str, folder: str | Path) -> LabelledCorpus:
-    """One of CORPORA, checked to have the columns, splits and classes it should."""
-    if name not in CORPORA:
-        raise UsageError(f"no corpus is called {name!r}; expected one of {', '.join(CORPORA)}")
-    spec = CORPORA[name]
+    """One of CORPORA or FURTHER_CORPORA, checked to have the columns, splits and classes it should."""
+    known = CORPORA | FURTHER_CORPORA
+    if name not in known:
+        raise UsageError(f"no corpus is called {name!r}; expected one of {', '.join(known)}")
+    spec = known[name]
     path = Path(folder) / spec.file
     if not path.exists():
         raise DataError(
@@ -95,7 +124,8 @@ def load_corpus(name: str, folder: str | Path) -> LabelledCorpus:
         row = next((i for i, cell in enumerate(cells) if not isinstance(cell, str)), None)
         if row is not None:
             raise DataError(f"{table.name}: row {row + 1} has {cells[row]!r} as its {column}; expected a string")
-    label, split = (np.array(columns[column]) for column in ("label", "split"))
+    classes = [next((to for piece, to in spec.groups if piece in cell), cell) for cell in columns["label"]]
+    label, split = np.array(classes), np.array(columns["split"])
     missing = [wanted for wanted in (spec.normal, *spec.anomalies) if wanted not in label]
     if missing:
         raise DataError(

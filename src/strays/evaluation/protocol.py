@@ -1,4 +1,5 @@
-"""How the paper draws its training, dev and test sets: the pollution protocol of 5.1 and 5.2, the splits of 5.3.
+"""How training, dev and test sets are drawn: the paper's pollution protocol of 5.1 and 5.2, its splits of 5.3, and few
+labels with some kinds of anomalies never seen.
 
 Rows are drawn in the order of a hash of the seed and the text, so that a corpus, a protocol and a seed give the same
 scenario on every machine and with every version of every library.
@@ -53,6 +54,73 @@ class Scenario:
                 digest.update(f"{y:+d}{corpus.texts[row]}\0".encode("utf-8", "replace"))
             digest.update(b"\1")
         return digest.hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class FewLabels:
+    """Rows to train on, labelled +1 (normal), 0 (unlabelled) or -1 (known anomaly), and rows to test on.
+
+    Known and unlabelled anomalies are of the kinds `seen` alone; the kinds of `test_unseen` are nowhere in training.
+    """
+
+    train: Part
+    test_normal: np.ndarray
+    test_seen: np.ndarray
+    test_unseen: np.ndarray
+    seen: tuple[str, ...]
+
+    @property
+    def rows(self) -> set[int]:
+        """Every row that is used."""
+        parts = (self.train.rows, self.test_normal, self.test_seen, self.test_unseen)
+        return {int(i) for part in parts for i in part}
+
+
+def few_labels(
+    corpus: LabelledCorpus,
+    n_known: int,
+    pollution: float,
+    seed: int,
+    *,
+    test: str = "test",
+    most_normals: int = 3000,
+    most_tested: tuple[int, int] = (2000, 500),
+) -> FewLabels:
+    """Unlabelled normals with a share of unlabelled anomalies among them, and some known anomalies.
+
+    Half of the kinds of anomalies, at least one, are seen. Every draw begins with those of fewer labels or less
+    pollution, so that cells of one seed can be compared. `most_tested` bounds the normals, and the anomalies seen and
+    unseen, of the split `test`.
+    """
+    key = _keys(corpus, seed)
+    order = np.argsort(key, kind="stable")
+    kinds = sorted(corpus.kinds, key=lambda kind: hashlib.sha256(f"{seed}\0{kind}".encode()).digest())
+    n_seen = max(1, len(kinds) // 2)
+
+    def rows_of(split: str, names: Sequence[str]) -> list[np.ndarray]:
+        here = order[corpus.split[order] == split]
+        return [here[corpus.label[here] == name] for name in names]
+
+    normals = rows_of("train", [corpus.spec.normal])[0][:most_normals]
+    anomalies = _evenly(rows_of("train", kinds[:n_seen]), len(corpus.texts))
+    n_unlabelled = round(pollution * len(normals))
+    if n_known + n_unlabelled > len(anomalies):
+        raise DataError(
+            f"{corpus.spec.file}: has {len(anomalies)} training anomalies of {', '.join(kinds[:n_seen])}; "
+            f"{n_known} known and {n_unlabelled} unlabelled ones are wanted"
+        )
+    known, unlabelled = anomalies[:n_known], anomalies[len(anomalies) - n_unlabelled :]
+    rows = np.array([*normals, *unlabelled, *known], dtype=int)
+    y = np.r_[np.zeros(len(rows) - n_known, dtype=int), -np.ones(n_known, dtype=int)]
+    mixed = np.argsort(key[rows], kind="stable")
+    n_normals, n_anomalies = most_tested
+    return FewLabels(
+        train=Part(rows[mixed], y[mixed]),
+        test_normal=rows_of(test, [corpus.spec.normal])[0][:n_normals],
+        test_seen=np.array(_evenly(rows_of(test, kinds[:n_seen]), n_anomalies), dtype=int),
+        test_unseen=np.array(_evenly(rows_of(test, kinds[n_seen:]), n_anomalies), dtype=int),
+        seen=tuple(kinds[:n_seen]),
+    )
 
 
 def pollute(

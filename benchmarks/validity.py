@@ -1,0 +1,112 @@
+"""Are there as few false alarms as promised? Models fitted on n texts, judged on normal texts they never saw.
+
+    python -m benchmarks.validity --data DIR [--corpora NAME ...] [--encoder 5.3=FOLDER]
+
+For every corpus, n from 60 to 12,000, without labels, with 10 known anomalies, and with 4 % of anomalies nobody has
+labelled: fit the whole model (`auto`, calibration and all) on several draws, and count how many fresh normal texts have
+a p-value of at most 0.1, 1, 5 and 10 %. Appends to results/validity.jsonl; finished rows are skipped.
+
+A promise of a with m held-out texts allows floor(a (m + 1)) / (m + 1). Each draw's rate varies by chance, like a beta
+variable for the held-out texts and a binomial one for those judged; `error` is that deviation for the mean of draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.common import RESULTS
+from strays import TextOutlierDetector
+from strays.encoders import load_encoder
+from strays.evaluation.corpora import CORPORA, FURTHER_CORPORA, LabelledCorpus, data_folder, load_corpus
+from strays.evaluation.embeddings import embed
+from strays.evaluation.paper.rows import RowFile
+
+RATES = (0.001, 0.01, 0.05, 0.1)
+# Texts to fit on, and how many draws.
+SIZES = {60: 20, 200: 10, 600: 4, 2000: 2, 12_000: 2}
+JUDGED = 3000
+KNOWN, HIDDEN = 10, 0.04
+
+
+class Kept:
+    """An encoder of numbers written as texts: row i of embeddings that were computed before."""
+
+    def __init__(self, X: np.ndarray) -> None:
+        self.X = X
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """The rows that the texts name."""
+        return self.X[[int(text) for text in texts]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="folder with the corpora; else STRAYS_DATA")
+    parser.add_argument("--corpora", nargs="*", default=[*CORPORA, *FURTHER_CORPORA])
+    parser.add_argument("--encoder", action="append", default=[], metavar="CORPUS=NAME", help="default for the others")
+    parser.add_argument("--out", default=RESULTS / "validity.jsonl", type=Path)
+    options = parser.parse_args()
+    encoders = dict(pair.split("=", 1) for pair in options.encoder)
+    file = RowFile(options.out)
+    done = {(row["corpus"], row["n"], row["case"]) for row in file.read()}
+    for name in options.corpora:
+        corpus = load_corpus(name, data_folder(options.data))
+        normals, anomalies = drawable(corpus)
+        encoder = encoders.get(name, "default")
+        X = embed(corpus, [*normals, *anomalies], load_encoder(encoder))
+        for wanted, draws in SIZES.items():
+            n = min(wanted, len(normals) - max(200, len(normals) // 5))
+            for case in ("unlabelled", "known", "polluted"):
+                if (name, n, case) in done:
+                    continue
+                done.add((name, n, case))
+                row = {"corpus": name, "encoder": Path(encoder).name, "n": n, "case": case, "draws": draws}
+                file.append(row | realised(X, normals, anomalies, n, case, draws))
+                print(file.read()[-1], flush=True)
+
+
+def drawable(corpus: LabelledCorpus, most: int = 16_000) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of normals of all splits and of some anomalies, in an order that is random and the same everywhere."""
+    rng = np.random.default_rng(0)
+    normals = rng.permutation(np.flatnonzero(corpus.label == corpus.spec.normal))[:most]
+    anomalies = rng.permutation(np.flatnonzero(np.isin(corpus.label, corpus.kinds)))[: round(HIDDEN * 12_000)]
+    return normals, anomalies
+
+
+def realised(
+    X: np.ndarray, normals: np.ndarray, anomalies: np.ndarray, n: int, case: str, draws: int
+) -> dict[str, object]:
+    """The mean share of fresh normals at or below each rate, with what was allowed and the error of chance."""
+    rates: list[list[float]] = []
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(normals)
+        seen, fresh = order[:n], order[n : n + JUDGED]
+        others = rng.permutation(anomalies)
+        extra = {"unlabelled": 0, "known": KNOWN, "polluted": round(HIDDEN * n)}[case]
+        rows = np.r_[seen, others[:extra]]
+        labels = [None] * n + ["anomaly" if case == "known" else None] * extra
+        model = TextOutlierDetector(Kept(X), keep_examples=0, random_state=seed).fit([str(i) for i in rows], labels)
+        p = model.p_value([str(i) for i in fresh])
+        rates.append([float((p <= rate + 1e-12).mean()) for rate in RATES])
+    m, judged = model.summary_.n_held_out, len(fresh)
+    allowed = [math.floor(rate * (m + 1) + 1e-9) / (m + 1) for rate in RATES]
+    errors = [math.sqrt(a * (1 - a) * (1 / (m + 2) + 1 / judged) / draws) for a in allowed]
+    mean = np.mean(rates, axis=0).tolist()
+    return {
+        "held_out": m,
+        "judged": judged,
+        "rates": list(RATES),
+        "allowed": [round(a, 6) for a in allowed],
+        "realised": [round(r, 6) for r in mean],
+        "error": [round(e, 6) for e in errors],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""The default: distances to the normal rows and likeness to known anomalies, weighed by how far each can be trusted.
+
+Rows are centred on the normals and scaled to a mean squared distance of 1.5 between them. Four parts look at a row x:
+
+    nearest   mean distance to the k nearest normal rows
+    field     -f(x), f a kernel ridge regression on 1 (normal) and 0 (known anomaly): how settled x's surroundings are
+    kernel    f(x), the same on -1 (normal) and +1 (known anomaly): is x like the one or like the other, or like neither
+    linear    log odds of a known anomaly under logistic regression
+
+The score T(x) is a weighted sum of the parts, of deviation about one over the normals. No part is judged by rows it
+was fitted on: all have left-out values in closed form, which set the weights (see mixing), and which also are what
+normal training rows score, so that a corpus can be ranked by the model fitted on it. Presumed normal rows that rank
+among the known anomalies are set aside, and the parts fitted once more without them.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from strays.detectors import kernel, mixing
+from strays.detectors.base import COUNT, Detector
+from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
+from strays.detectors.nearest_normals import EQUAL
+
+if TYPE_CHECKING:
+    import torch
+
+PARTS = ("nearest", "field", "kernel", "linear")
+FIELD_PENALTY, KERNEL_PENALTY = 1.0, 0.5
+ROWS_AT_ONCE = 512
+# Setting rows aside: from this many known anomalies on, at most this share of the presumed normals.
+FEWEST_KNOWN, MOST_SET_ASIDE = 3, 0.05
+
+
+class AutoDetector(Detector):
+    """Score a row by whatever can be learnt from the rows there are and from the anomalies known, none to thousands.
+
+    Nothing in it is random.
+
+    Parameters
+    ----------
+    n_neighbors
+        k of the part `nearest`.
+    memory
+        Most normal rows, and most known anomalies, that are kept to compare with: of more, evenly spaced ones.
+    flag_rate
+        Share of presumed normal training rows that `predict` flags.
+
+    Attributes
+    ----------
+    rows_, n_normals_
+        The rows compared with, `n_normals_` normals and then known anomalies.
+    n_known_
+        How many anomalies were known, also where fewer are kept.
+    n_set_aside_
+        How many of the presumed normal rows to compare with were set aside for looking like the known anomalies.
+    weights_
+        Of the parts, and of kernel and linear where they are above the mean of the normals.
+    auc_, auc_of_distances_
+        How many percent of the normals a left-out known anomaly ranks above, with all parts and with the first two;
+        NaN where no anomaly was known.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Detector._parameter_constraints,
+        "n_neighbors": [COUNT],
+        "memory": [Interval(Integral, 2, None, closed="left")],
+    }
+    _state: ClassVar = (
+        "rows_",
+        "n_normals_",
+        "n_known_",
+        "n_set_aside_",
+        "center_",
+        "scale_",
+        "field_",
+        "kernel_",
+        "linear_",
+        "left_out_",
+        "location_",
+        "spread_",
+        "weights_",
+        "bias_",
+        "auc_",
+        "auc_of_distances_",
+    )
+
+    def __init__(self, n_neighbors: int = 5, memory: int = 4096, flag_rate: float = 0.05) -> None:
+        self.n_neighbors = n_neighbors
+        self.memory = memory
+        self.flag_rate = flag_rate
+
+    # ---- fitting -----------------------------------------------------------------------------------------------------
+
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        self.n_known_ = int((y < 0).sum())
+        kept = _varied(X, np.flatnonzero(y >= 0), self.memory)
+        normals, known = X[kept], X[_evenly(np.flatnonzero(y < 0), self.memory)]
+        may_be_wrong = y[kept] == 0
+        self.center_ = normals.mean(axis=0, dtype=np.float64)
+        self.scale_ = float(np.sqrt(((normals - self.center_) ** 2).sum(axis=1).mean() / 0.75))
+        at_normals, at_known = self._fit_parts(normals, known)
+        self.n_set_aside_ = 0
+        self._weigh(at_normals, at_known)
+        if len(known) >= FEWEST_KNOWN and may_be_wrong.any():
+            aside = may_be_wrong & self._like_known(self._mixed(at_normals), self._mixed(at_known))
+            if aside.any():
+                at_rest, at_known = self._fit_parts(normals[~aside], known)
+                self.n_set_aside_ = int(aside.sum())
+                self._weigh(np.vstack([at_rest, self._features(normals[aside])]), at_known)
+
+    def _fit_parts(self, normals: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Fit the four parts; their left-out values at the normals and at the known anomalies."""
+        import torch
+
+        self.rows_ = np.vstack([normals, known]).astype(np.float32)
+        self.n_normals_ = n = len(normals)
+        Z = self._placed(self.rows_)
+        D = kernel.squared_distances(Z, Z)
+        D.fill_diagonal_(0)
+        is_normal = torch.arange(len(Z)) < n
+        field = kernel.fit_ridge(kernel.laplace(D), is_normal.double(), FIELD_PENALTY)
+        left_out = torch.zeros(len(Z), len(PARTS), dtype=torch.float64)
+        others = D[:, :n].sqrt()
+        others.diagonal().fill_(torch.inf)  # no row is its own neighbour
+        left_out[:, 0] = _mean_nearest(others, min(self.n_neighbors, n - 1))
+        left_out[:, 1] = -field.left_out
+        self.field_ = field.coefficients.numpy()
+        self.kernel_, self.linear_ = np.zeros(len(Z)), np.zeros(Z.shape[1] + 1)
+        if len(known):
+            head = kernel.fit_ridge(kernel.gauss(D), 1 - 2 * is_normal.double(), KERNEL_PENALTY)
+            left_out[:, 2] = head.left_out
+            self.kernel_ = head.coefficients.numpy()
+            rows, anomalous = Z.numpy(), ~is_normal.numpy()
+            self.linear_ = logistic_regression(rows, anomalous, C=1.0)
+            left_out[:, 3] = torch.from_numpy(left_out_log_odds(rows, anomalous, self.linear_, C=1.0))
+        self.left_out_ = left_out[:n].numpy()
+        return self.left_out_, left_out[n:].numpy()
+
+    def _weigh(self, at_normals: np.ndarray, at_known: np.ndarray) -> None:
+        self.location_ = at_normals.mean(axis=0)
+        deviation = at_normals.std(axis=0)
+        # Both distances are lengths of one space already; the heads' units are their own.
+        self.spread_ = np.where([True, True, *(deviation[2:] ** 2 <= mixing.VARIES)], 1.0, deviation)
+        normals, known = (
+            mixing.with_bounded_heads((F - self.location_) / self.spread_) for F in (at_normals, at_known)
+        )
+        self.auc_ = self.auc_of_distances_ = float("nan")
+        if len(known):
+            mixture = mixing.mix(normals, known)
+            self.weights_, self.auc_, self.auc_of_distances_ = mixture.weights, mixture.auc, mixture.auc_of_distances
+        else:
+            self.weights_ = mixing.distances_alone(normals)
+        self.bias_ = float((normals @ self.weights_).mean())
+
+    @staticmethod
+    def _like_known(normals: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Which normals rank above half of the known anomalies, and among the few highest of the normals."""
+        highest = np.zeros(len(normals), dtype=bool)
+        highest[np.argsort(-normals, kind="stable")[: int(MOST_SET_ASIDE * len(normals))]] = True
+        return highest & (normals > np.median(known))
+
+    # ---- scoring -----------------------------------------------------------------------------------------------------
+
+    def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
+        return self._mixed(self._features(X))
+
+    def _mixed(self, features: np.ndarray) -> np.ndarray:
+        return self._standardised(features) @ self.weights_ - self.bias_
+
+    def _standardised(self, features: np.ndarray) -> np.ndarray:
+        return mixing.with_bounded_heads((features - self.location_) / self.spread_)
+
+    def _features(self, X: np.ndarray) -> np.ndarray:
+        """The four parts at each row, left-out ones where a row is one of the normals compared with."""
+        import torch
+
+        rows, n = self._placed(self.rows_), self.n_normals_
+        k = min(self.n_neighbors, n - 1)
+        field, head = torch.from_numpy(self.field_), torch.from_numpy(self.kernel_)
+        out = np.empty((len(X), len(PARTS)))
+        for start in range(0, len(X), ROWS_AT_ONCE):
+            Z = self._placed(X[start : start + ROWS_AT_ONCE])
+            D = kernel.squared_distances(Z, rows)  # (rows of X, rows compared with)
+            distance, nearest = D[:, :n].sqrt().topk(k, largest=False)
+            part = torch.zeros(len(Z), len(PARTS), dtype=torch.float64)
+            part[:, 0] = distance.mean(1)
+            part[:, 1] = -(kernel.laplace(D) @ field)
+            if self.kernel_.any():
+                part[:, 2] = kernel.gauss(D) @ head
+                part[:, 3] = torch.from_numpy(Z.numpy() @ self.linear_[:-1] + self.linear_[-1])
+            same = (distance[:, 0] <= EQUAL * Z.norm(dim=1).clamp(min=1)).numpy()
+            block = out[start : start + len(Z)]
+            block[:] = part.numpy()
+            block[same] = self.left_out_[nearest[:, 0].numpy()[same]]
+        return out
+
+    def _placed(self, X: np.ndarray) -> torch.Tensor:
+        import torch
+
+        # Rounded like the rows that are kept, so that a row knows itself.
+        return torch.from_numpy((X.astype(np.float32).astype(np.float64) - self.center_) / self.scale_)
+
+    # ---- in words ----------------------------------------------------------------------------------------------------
+
+    @property
+    def shares_(self) -> dict[str, float]:
+        """How much of the score each part makes: the deviation it gives the normals, as shares of one."""
+        features = self._standardised(self.left_out_) * self.weights_
+        features[:, 2:4] += features[:, 4:]
+        size = features[:, :4].std(axis=0)
+        return dict(zip(PARTS, (size / (size.sum() or 1)).tolist(), strict=True))
+
+    def describe(self) -> str:
+        """Which parts the score is made of, and why, in a sentence."""
+        share = {part: f"{value:.0%}" for part, value in self.shares_.items()}
+        distances = (
+            f"distance to the nearest normal texts ({share['nearest']}) and how settled with normal texts the "
+            f"surroundings are ({share['field']})"
+        )
+        if not self.n_known_:
+            return f"{distances}; no anomalies are known"
+        known = f"likeness to the {self.n_known_:,} known anomalies"
+        sentence = (
+            f"{distances}; {known}, by resemblance ({share['kernel']}) and by a linear classifier ({share['linear']}), "
+            f"because a known anomaly, left out, ranks above {self.auc_:.0f} % of the normal texts with them and above "
+            f"{self.auc_of_distances_:.0f} % without"
+        )
+        if self.n_set_aside_:
+            sentence += f"; {self.n_set_aside_:,} texts presumed normal were set aside for looking like known anomalies"
+        return sentence
+
+
+def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).round().astype(int)]
+
+
+def _varied(X: np.ndarray, rows: np.ndarray, most: int) -> np.ndarray:
+    """Evenly spaced rows, one that differs from the rest among them where all would be equal."""
+    kept = _evenly(rows, most)
+    if (X[kept] == X[kept[0]]).all():
+        kept[-1] = next(row for row in rows if (X[row] != X[kept[0]]).any())
+    return kept
+
+
+def _mean_nearest(distances: torch.Tensor, k: int) -> torch.Tensor:
+    return distances.topk(k, largest=False).values.mean(1)

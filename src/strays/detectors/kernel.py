@@ -1,0 +1,49 @@
+"""Kernel ridge regression whose left-out predictions cost nothing more than the fit.
+
+    f = sum_j a_j k(x, x_j),  a = (K + s I)^-1 t,  f without row i at x_i = t_i - a_i / [(K + s I)^-1]_ii
+
+Far from all rows f is zero: neither what was seen of normal texts nor of anomalies says anything there.
+
+Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2 and 5.4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+
+def squared_distances(X: torch.Tensor, Z: torch.Tensor) -> torch.Tensor:
+    """|x_i - z_j|^2 as a matrix (rows of X, rows of Z)."""
+    return ((X**2).sum(1)[:, None] + (Z**2).sum(1) - 2 * X @ Z.T).clamp_(min=0)
+
+
+def laplace(D: torch.Tensor) -> torch.Tensor:
+    """K = exp(-4 |x - z|), from squared distances: sharp, so that it tells how densely a place is settled."""
+    return D.sqrt().mul_(-4).exp_()
+
+
+def gauss(D: torch.Tensor) -> torch.Tensor:
+    """K = exp(-|x - z|^2), from squared distances: smooth, so that likeness reaches beyond the nearest rows."""
+    return D.neg().exp_()
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """Coefficients a of the rows it was fitted on, and what it predicts at each of them without that row."""
+
+    coefficients: torch.Tensor
+    left_out: torch.Tensor
+
+
+def fit_ridge(K: torch.Tensor, targets: torch.Tensor, penalty: float) -> Ridge:
+    """Fit to targets t of the rows whose kernel matrix is K, with s = penalty; K is used up."""
+    import torch
+
+    K.diagonal().add_(penalty)
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(K))
+    coefficients = inverse @ targets
+    return Ridge(coefficients, targets - coefficients / inverse.diagonal())

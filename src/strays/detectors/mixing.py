@@ -1,0 +1,97 @@
+"""How much to trust each part of a score, from how the known anomalies would have ranked had they not been known.
+
+A mixture weighs distances b = b_1 + a b_2 and learned heads h = h_1 + l h_2, as b + w h or as b + w h+ with h+ =
+max(h_1, 0) + l max(h_2, 0), which cannot lower a score; b and h are scaled to deviation one over the normals, and so is
+their sum. Of m known anomalies, left out, a mixture M ranks AUC(M) percent of the normals below them on average. The
+final weights average all mixtures:
+
+    weight of M ~ exp((sqrt(m) AUC(M) - P(M)) / T),  P(M) = a prior that prefers w = 1/2, h+, and a and l near 1
+
+so that one known anomaly moves the weights a little and a hundred leave nearly the best mixture (Dalalyan and Tsybakov,
+"Aggregation by Exponential Weighting", 2008).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+# Chosen on dev splits; see benchmarks/LOG.md. T is TEMPERATURE, P is PRIOR times a count of steps away.
+SECOND_DISTANCE = (0.0, 0.25, 1.0, 4.0, 16.0)
+SECOND_HEAD = (0.1, 0.3, 1.0, 3.0, 10.0)
+HEADS = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+PREFERRED = 0.5
+TEMPERATURE = 4.0
+PRIOR = 3.0
+# Features are of about unit size; a variance below this is that of two or three rows, or of rounding.
+VARIES = 1e-8
+# Normals that ranks are measured against: more change no rank by a percent.
+NORMALS_RANKED = 1000
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Weights of the features, and the AUC in percent of the left-out known anomalies: mixed, and by distance alone."""
+
+    weights: np.ndarray
+    auc: float
+    auc_of_distances: float
+
+
+def with_bounded_heads(features: np.ndarray) -> np.ndarray:
+    """Rows of (b_1, b_2, h_1, h_2) with max(h_1, 0) and max(h_2, 0) beside them."""
+    return np.hstack([features, np.maximum(features[:, 2:], 0)])
+
+
+def distances_alone(normals: np.ndarray) -> np.ndarray:
+    """The weights where no anomaly is known: b_1 + b_2."""
+    return _scaled(np.array([1.0, 1, 0, 0, 0, 0]), np.cov(normals, rowvar=False))
+
+
+def mix(normals: np.ndarray, anomalies: np.ndarray) -> Mixture:
+    """The averaged weights, from left-out features (rows of with_bounded_heads) of normals and of known anomalies."""
+    covariance = np.cov(normals, rowvar=False)
+    candidates, penalties = zip(*_candidates(covariance), strict=True)
+    V = np.array(candidates)  # (mixtures, features)
+    ranked = normals[np.linspace(0, len(normals) - 1, min(len(normals), NORMALS_RANKED)).astype(int)]
+    auc = _auc(V @ ranked.T, V @ anomalies.T)
+    odds = (np.sqrt(len(anomalies)) * auc - PRIOR * np.array(penalties)) / TEMPERATURE
+    share = np.exp(odds - odds.max())
+    alone = distances_alone(normals)
+    weights = share @ V / share.sum()
+    both = _auc(np.array([weights, alone]) @ ranked.T, np.array([weights, alone]) @ anomalies.T)
+    return Mixture(weights, float(both[0]), float(both[1]))
+
+
+def _candidates(covariance: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
+    """Every mixture's weights with its penalty."""
+    for a in SECOND_DISTANCE:
+        b = _scaled(np.array([1, a, 0, 0, 0, 0]), covariance)
+        for second in SECOND_HEAD:
+            plain = _scaled(np.array([0, 0, 1, second, 0, 0]), covariance)
+            for bounded in (False, True):
+                h = np.roll(plain, 2) if bounded else plain
+                for w in HEADS:
+                    penalty = abs(np.log2(w / PREFERRED)) + (not bounded) + 0.1 * (_octaves(a) + _octaves(second))
+                    yield _scaled(b + w * h, covariance), penalty
+
+
+def _scaled(weights: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """The weights divided by the deviation that they give the normals."""
+    variance = float(weights @ covariance @ weights)
+    return weights / np.sqrt(variance) if variance > VARIES else weights
+
+
+def _octaves(ratio: float) -> float:
+    return abs(float(np.log2(max(ratio, 1 / 16))))
+
+
+def _auc(normals: np.ndarray, anomalies: np.ndarray) -> np.ndarray:
+    """For each row of scores the percentage of normals below an anomaly; ties count half."""
+    out = np.empty(len(normals))
+    for i, (normal, anomaly) in enumerate(zip(np.sort(normals), anomalies, strict=True)):
+        below = np.searchsorted(normal, anomaly, "left") + np.searchsorted(normal, anomaly, "right")
+        out[i] = 50 * below.mean() / len(normal)
+    return out

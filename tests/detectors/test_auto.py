@@ -1,0 +1,228 @@
+"""AutoDetector: its parts against references, its left-out values against refits, and what labels do to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.linear_model import LogisticRegression
+
+from strays.detectors import AutoDetector, NearestNormals, kernel
+from strays.detectors.auto import PARTS
+from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
+from strays.evaluation import auc
+
+
+def kinds(n: int = 300, d: int = 16, shift: float = 2.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Normals, and anomalies of two kinds, each off along its own axis."""
+    rng = np.random.default_rng(seed)
+    normal, first, second = (rng.normal(size=(n, d)) for _ in range(3))
+    first[:, 0] += shift
+    second[:, 1] += 2 * shift
+    return normal, first, second
+
+
+# ---- the parts -------------------------------------------------------------------------------------------------------
+
+
+def test_the_ridge_is_a_gaussian_process_mean() -> None:
+    rng = np.random.default_rng(0)
+    X, X_test, t = rng.normal(size=(60, 5)), rng.normal(size=(20, 5)), rng.normal(size=60)
+    ours, test = torch.from_numpy(X), torch.from_numpy(X_test)
+    ridge = kernel.fit_ridge(kernel.gauss(kernel.squared_distances(ours, ours)), torch.from_numpy(t), 0.5)
+    predicted = kernel.gauss(kernel.squared_distances(test, ours)) @ ridge.coefficients
+    process = GaussianProcessRegressor(RBF(np.sqrt(0.5)), alpha=0.5, optimizer=None).fit(X, t)
+    np.testing.assert_allclose(predicted, process.predict(X_test), atol=1e-10)
+
+
+@pytest.mark.parametrize("function", [kernel.gauss, kernel.laplace])
+def test_left_out_predictions_are_those_of_a_refit(function) -> None:
+    rng = np.random.default_rng(1)
+    X, t = torch.from_numpy(rng.normal(size=(40, 3))), torch.from_numpy(rng.normal(size=40))
+    whole = kernel.fit_ridge(function(kernel.squared_distances(X, X)), t, 0.3)
+    for i in (0, 17, 39):
+        rest = torch.arange(40) != i
+        refit = kernel.fit_ridge(function(kernel.squared_distances(X[rest], X[rest])), t[rest], 0.3)
+        at_i = function(kernel.squared_distances(X[i : i + 1], X[rest])) @ refit.coefficients
+        assert float(whole.left_out[i]) == pytest.approx(float(at_i[0]), abs=1e-9)
+
+
+def test_left_out_log_odds_are_nearly_those_of_refits() -> None:
+    normal, first, _ = kinds(80, 6)
+    X, anomalous = np.vstack([normal, first[:20]]), np.r_[np.zeros(80), np.ones(20)].astype(bool)
+    fitted = logistic_regression(X, anomalous, C=1.0)
+    approximate = left_out_log_odds(X, anomalous, fitted, C=1.0)
+    exact = []
+    for i in range(100):
+        rest = np.arange(100) != i
+        head = LogisticRegression(C=1.0, max_iter=1000, tol=1e-8).fit(X[rest], anomalous[rest])
+        exact.append(X[i] @ head.coef_[0] + fitted[-1])
+    in_sample = X @ fitted[:-1] + fitted[-1]
+    assert np.abs(approximate - exact).max() < 0.5 * np.abs(in_sample - exact).max()
+    assert np.corrcoef(approximate - in_sample, exact - in_sample)[0, 1] > 0.95
+
+
+def test_left_out_log_odds_promise_no_more_and_no_less_than_fresh_rows_show() -> None:
+    """With labels that mean nothing, left-out anomalies rank neither above nor below the normals."""
+    ranks = []
+    for seed in range(20):
+        X = np.random.default_rng(seed).normal(size=(150, 30)) / np.sqrt(30)
+        anomalous = np.arange(150) < 5
+        left_out = left_out_log_odds(X, anomalous, logistic_regression(X, anomalous, C=1.0), C=1.0)
+        ranks.append(auc(np.where(anomalous, -1, 1), left_out))
+    assert np.mean(ranks) == pytest.approx(0.5, abs=0.1)
+
+
+def test_the_first_part_is_the_distance_to_the_nearest_normals() -> None:
+    normal, first, _ = kinds()
+    auto = AutoDetector().fit(np.vstack([normal, first[:9]]), np.r_[np.zeros(300), -np.ones(9)].astype(int))
+    nearest = NearestNormals(n_neighbors=5).fit(auto.rows_[: auto.n_normals_])
+    for rows in (first[9:], auto.rows_[: auto.n_normals_]):
+        np.testing.assert_allclose(auto._features(rows)[:, 0] * auto.scale_, nearest.anomaly_score(rows), rtol=1e-5)
+
+
+def test_the_scale_of_the_rows_changes_nothing() -> None:
+    normal, first, second = kinds()
+    X, y = np.vstack([normal, first[:10]]), np.r_[np.zeros(300), -np.ones(10)].astype(int)
+    one = AutoDetector().fit(X, y).anomaly_score(second)
+    np.testing.assert_allclose(
+        AutoDetector().fit(40 * X + 7, y).anomaly_score(40 * second + 7), one, rtol=1e-3, atol=2e-3
+    )
+
+
+# ---- rows it was fitted on -------------------------------------------------------------------------------------------
+
+
+def test_normal_training_rows_score_as_if_they_had_not_been_seen() -> None:
+    """The weights set aside, a training row scores as in a detector fitted without it."""
+    normal, first, _ = kinds(120)
+    X, y = np.vstack([normal, first[:10]]), np.r_[np.ones(120), -np.ones(10)].astype(int)
+    whole = AutoDetector().fit(X, y)
+    at_training = whole._features(X[:120])
+    without = AutoDetector().fit(X[1:], y[1:])
+    without.center_, without.scale_ = whole.center_, whole.scale_
+    without._fit_parts(X[1:120], X[120:])
+    np.testing.assert_allclose(at_training[0, :3], without._features(X[:1])[0, :3], atol=1e-5)
+    assert at_training[0, 3] == pytest.approx(without._features(X[:1])[0, 3], abs=0.05)
+    assert whole.anomaly_score(X[:120]).mean() == pytest.approx(0, abs=1e-6)
+
+
+def test_a_known_anomaly_that_comes_again_scores_high() -> None:
+    normal, first, _ = kinds(shift=1.0)
+    detector = AutoDetector().fit(np.vstack([normal, first[:20]]), np.r_[np.zeros(300), -np.ones(20)].astype(int))
+    assert np.median(detector.anomaly_score(first[:20])) > np.median(detector.anomaly_score(first[20:]))
+
+
+def test_the_same_with_a_memory_smaller_than_the_rows() -> None:
+    normal, first, _ = kinds(1000)
+    X, y = np.vstack([normal, first[:100]]), np.r_[np.zeros(1000), -np.ones(100)].astype(int)
+    small = AutoDetector(memory=50).fit(X, y)
+    assert len(small.rows_) <= 100
+    truth = np.r_[np.ones(900), -np.ones(900)].astype(int)
+    test = np.vstack([kinds(900, seed=1)[0], first[100:]])
+    assert auc(truth, small.anomaly_score(test)) > auc(truth, AutoDetector().fit(X, y).anomaly_score(test)) - 0.05
+
+
+# ---- labels ----------------------------------------------------------------------------------------------------------
+
+
+def quality(n_known: int, shuffled: bool = False, shift: float = 1.5) -> tuple[float, float]:
+    """AUC on the known kind and on the other, with some of the first kind known."""
+    normal, first, second = kinds(shift=shift)
+    y = np.r_[np.zeros(200), -np.ones(n_known)].astype(int)
+    if shuffled:
+        y = np.random.default_rng(0).permutation(y)
+    detector = AutoDetector().fit(np.vstack([normal[:200], first[:n_known]]), y)
+    scores = [detector.anomaly_score(rows) for rows in (normal[200:], first[200:], second[200:])]
+    truth = np.r_[np.ones(100), -np.ones(100)].astype(int)
+    seen, unseen = (auc(truth, np.r_[scores[0], scores[i]]) for i in (1, 2))
+    return seen, unseen
+
+
+def test_labels_help_on_their_kind_and_a_few_hardly_hurt_on_another() -> None:
+    none, few, many = quality(0), quality(10), quality(100)
+    assert none[0] + 0.05 < few[0] + 0.02 < many[0]
+    assert many[0] > 0.8
+    assert few[1] > none[1] - 0.03
+    assert many[1] > 0.6  # where all hundred known are of one kind, the other counts for less
+
+
+def test_shuffled_labels_do_little() -> None:
+    assert quality(100, shuffled=True)[0] < quality(0)[0] + 0.05
+    assert quality(20, shuffled=True)[1] > quality(0)[1] - 0.1
+
+
+def test_heads_gain_weight_with_what_they_prove() -> None:
+    def heads(n_known: int) -> float:
+        normal, first, _ = kinds(shift=1.5)
+        X, y = np.vstack([normal, first[:n_known]]), np.r_[np.ones(300), -np.ones(n_known)].astype(int)
+        shares = AutoDetector().fit(X, y).shares_
+        assert set(shares) == set(PARTS)
+        assert sum(shares.values()) == pytest.approx(1)
+        return shares["kernel"] + shares["linear"]
+
+    assert heads(2) < heads(20) < heads(200)
+    normal, *_ = kinds()
+    assert AutoDetector().fit(normal).shares_["kernel"] == 0
+
+
+def test_unlabelled_anomalies_are_set_aside_and_rows_called_normal_are_not() -> None:
+    normal, first, _ = kinds(400, shift=5.0)
+    X = np.vstack([normal, first[:20], first[20:40]])  # twenty hidden, twenty known
+    y = np.r_[np.zeros(420), -np.ones(20)].astype(int)
+    doubted = AutoDetector().fit(X, y)
+    assert 8 <= doubted.n_set_aside_ <= 21  # those that rank above half of the known ones
+    trusted = AutoDetector().fit(X, np.where(y == 0, 1, y))
+    assert trusted.n_set_aside_ == 0
+    assert len(trusted.rows_) == 440
+    assert np.median(doubted.anomaly_score(first[40:])) > np.median(trusted.anomaly_score(first[40:]))
+
+
+# ---- in words --------------------------------------------------------------------------------------------------------
+
+
+def test_it_says_what_it_is_made_of() -> None:
+    normal, first, _ = kinds(shift=5.0)
+    assert AutoDetector().fit(normal).describe().endswith("no anomalies are known")
+    X, y = np.vstack([normal, first[:30], first[30:40]]), np.r_[np.zeros(330), -np.ones(10)].astype(int)
+    detector = AutoDetector().fit(X, y)
+    words = detector.describe()
+    for share in detector.shares_.values():
+        assert f"({share:.0%})" in words
+    assert "10 known anomalies" in words
+    assert f"{detector.n_set_aside_} texts presumed normal were set aside" in words
+    assert detector.auc_ > detector.auc_of_distances_ > 50
+
+
+def test_rows_far_from_the_origin_know_themselves() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 16)) + 1000
+    detector = AutoDetector().fit(X[:200])
+    assert detector.anomaly_score(X[:200]).mean() == pytest.approx(0, abs=1e-6)
+    assert (detector.predict(X[200:]) == -1).mean() < 0.15
+
+
+def test_a_memory_of_equal_rows_gets_one_that_differs() -> None:
+    X = np.zeros((20_000, 3))
+    X[[5, 777, 15_001]] = np.eye(3)
+    assert np.isfinite(AutoDetector().fit(X).anomaly_score(np.vstack([X[:2], np.eye(3)]))).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_rows_and_few_labels_are_no_problem(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for n, m in ((2, 1), (2, 3), (3, 3), (5, 8), (19, 3)):
+        y = np.r_[np.zeros(n), -np.ones(m)].astype(int)
+        detector = AutoDetector().fit(rng.normal(size=(n + m, 4)), y)
+        assert detector.n_set_aside_ == 0
+        assert np.abs(detector.anomaly_score(rng.normal(size=(9, 4)))).max() < 1e4
+        assert "nan" not in detector.describe()
+
+
+def test_two_rows_are_enough() -> None:
+    detector = AutoDetector().fit(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert np.isfinite(detector.anomaly_score(np.array([[5.0, 5.0], [0.0, 1.0]]))).all()
+    with_one = AutoDetector().fit(np.array([[0.0, 1.0], [1.0, 0.0], [9.0, 9.0]]), [0, 0, -1])
+    far, near = with_one.anomaly_score(np.array([[8.0, 8.0], [0.4, 0.6]]))
+    assert far > near

@@ -1,0 +1,131 @@
+"""The benchmarks' own arithmetic, and that the committed pages and figures are those of the committed rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks import planted, regret, validity
+from benchmarks.regret_cells import cells_of, read
+
+from strays.evaluation import auc, mean_average_precision
+from strays.evaluation.protocol import FewLabels, Part
+
+REPO = Path(__file__).parent.parent
+RESULTS = REPO / "benchmarks" / "results"
+
+
+def row(method: str, known: int, seed: int, value: float, **more: object) -> dict:
+    place = {"corpus": "bbc", "pollution": 0.0, "known": known, "seed": seed, "method": method}
+    return place | {"auc_seen": value, "ap_seen": value / 2} | more
+
+
+def test_regret_is_against_the_best_mean_over_the_seeds() -> None:
+    rows = [row("auto", 5, s, v) for s, v in enumerate((0.8, 0.9))]
+    rows += [row("logistic", 5, s, v) for s, v in enumerate((0.95, 0.7))]
+    rows += [row(m, 0, s, v) for m, v in (("nearest", 0.86), ("auto", 0.8), ("logistic", 0.2)) for s in (0, 1)]
+    rows += [row(m, k, s, 0.1) for m in ("ai-svdd", "deep-sad", "hypersphere") for k in (0, 5) for s in (0, 1)]
+    none, five = cells_of(rows)
+    assert (none.known, five.known) == (0, 5)
+    assert five.best() == "nearest"  # measured without labels, and best on the mean though not with the first seed
+    assert five.regret() == pytest.approx(86 - 85)
+    assert five.regret("ap") == pytest.approx(43 - 42.5)
+    assert none.regret() == pytest.approx(6)
+
+
+def test_cells_need_auto_and_the_kind() -> None:
+    assert cells_of([row("nearest", 0, 0, 0.5)]) == []
+    [cell] = cells_of([row(method, 0, 0, 0.5) for method in (*regret.LEARN_FROM_LABELS, "nearest")])
+    assert cell.kind == "seen"
+    every = [row(method, 0, 0, 0.5) for method in regret.LEARN_FROM_LABELS]
+    assert len(cells_of([*every, row("logistic", 300, 0, 0.9)])) == 1
+
+
+def test_quality_is_as_if_five_percent_were_anomalies() -> None:
+    rng = np.random.default_rng(0)
+    normal, anomaly = rng.normal(size=950), rng.normal(size=50) + 1
+    measured = dict(regret.quality(normal, anomaly))
+    y, score = np.r_[np.ones(950), -np.ones(50)].astype(int), np.r_[normal, anomaly]
+    assert measured["auc"] == pytest.approx(auc(y, score), abs=1e-6)
+    assert measured["ap"] == pytest.approx(mean_average_precision(y, score), abs=1e-6)
+    assert dict(regret.quality(normal, np.repeat(anomaly, 7)))["ap"] == pytest.approx(measured["ap"], abs=1e-6)
+
+
+def test_every_method_can_be_measured() -> None:
+    X = np.random.default_rng(0).normal(size=(90, 8))
+    y = np.r_[np.zeros(50), -np.ones(5)].astype(int)
+    draw = FewLabels(Part(np.arange(55), y), np.arange(55, 75), np.arange(75, 90), np.array([], dtype=int), ("k",))
+    for method in ("auto", "logistic", "nearest"):
+        found = regret.measure(method, X, draw, 0)
+        assert 0 <= found["auc_seen"] <= 1
+        assert "auc_unseen" not in found
+
+
+def test_realised_rates_are_near_the_promise_where_normals_are_alike() -> None:
+    X = np.random.default_rng(1).normal(size=(700, 6))
+    found = validity.realised(X, np.arange(600), np.arange(600, 700), 100, "known", 4)
+    assert found["held_out"] == 100
+    assert found["allowed"] == pytest.approx([0, 1 / 101, 5 / 101, 10 / 101], abs=1e-6)
+    assert found["realised"][0] == 0
+    assert found["realised"][3] == pytest.approx(found["allowed"][3], abs=4 * found["error"][3])
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_a_planted_clause_is_where_it_is_said_to_be(chinese: bool) -> None:
+    host = "孩子发烧三天了\uff0c吃什么药好。" if chinese else "My front brake squeaks, can you look at it?"
+    for seed in range(20):
+        text, start, end = planted.plant(host, "GUEST", np.random.default_rng(seed), chinese)
+        assert text[start:end] == "GUEST"
+        assert planted.first_clause(text[start:])[:5] == "GUEST"
+
+
+committed = pytest.mark.skipif(not (RESULTS / "regret").is_dir(), reason="no rows of the regret benchmark here")
+
+
+@committed
+def test_the_regret_page_is_that_of_the_rows() -> None:
+    from benchmarks.regret_page import text
+
+    assert (REPO / "docs" / "regret.md").read_text(encoding="utf-8") == text(cells_of(read(RESULTS / "regret")))
+
+
+@committed
+def test_the_regret_figures_are_those_of_the_rows(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'strays[study]'")
+    from benchmarks.regret_page import curves
+
+    from strays.evaluation.paper.figures import save
+
+    cells = cells_of(read(RESULTS / "regret"))
+    for corpus in {cell.corpus for cell in cells}:
+        save(curves(cells, corpus), tmp_path / "again.svg")
+        kept = (REPO / "docs" / "regret" / f"{corpus}.svg").read_text(encoding="utf-8")
+        assert kept == (tmp_path / "again.svg").read_text(encoding="utf-8"), corpus
+
+
+@committed
+def test_every_regret_cell_has_three_seeds_and_all_methods() -> None:
+    rows = read(RESULTS / "regret")
+    assert {row["split"] for row in rows} == {"test"}
+    for corpus in {row["corpus"] for row in rows}:
+        of = [row for row in rows if row["corpus"] == corpus]
+        found = {(row["known"], row["pollution"], row["seed"], row["method"]) for row in of}
+        assert len(found) == len(of)
+        for known, pollution in regret.CELLS:
+            for method in regret.DETECTORS if known == 0 else regret.LEARN_FROM_LABELS:
+                for seed in range(3):
+                    assert (known, pollution, seed, method) in found
+
+
+@pytest.mark.skipif(not (RESULTS / "validity.jsonl").exists(), reason="no rows of the validity benchmark here")
+def test_the_validity_rows_keep_their_promise() -> None:
+    rows = [json.loads(line) for line in (RESULTS / "validity.jsonl").read_text().splitlines()]
+    above = [
+        (row["corpus"], row["n"], row["case"], rate)
+        for row in rows
+        for rate, realised, error in zip(row["allowed"], row["realised"], row["error"], strict=True)
+        if realised > rate + 3 * error
+    ]
+    assert above == []
