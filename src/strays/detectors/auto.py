@@ -172,6 +172,9 @@ class AutoDetector(Detector):
     def _mixed(self, features: np.ndarray) -> np.ndarray:
         return self._standardised(features) @ self.weights_ - self.bias_
 
+    def _normal_scores(self, normals: np.ndarray) -> np.ndarray:
+        return self._anomaly_score(_evenly(normals, self.memory))
+
     def _standardised(self, features: np.ndarray) -> np.ndarray:
         return mixing.with_bounded_heads((features - self.location_) / self.spread_)
 

@@ -58,7 +58,7 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
                 f"the {len(normals)} rows that are not labelled -1 are all equal; expected different rows to learn from"
             )
         scores = self._fit(X, y)
-        normal_scores = self._anomaly_score(normals) if scores is None else scores[y >= 0]
+        normal_scores = self._normal_scores(normals) if scores is None else scores[y >= 0]
         # Midway between the last row to flag and the first not to, so that neither depends on rounding.
         self.offset_ = -float(np.quantile(normal_scores, 1 - self.flag_rate, method="midpoint"))
         return self
@@ -124,6 +124,10 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _fit(self, X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
         """Fit; may return the anomaly scores of X where it has them at hand."""
+
+    def _normal_scores(self, normals: np.ndarray) -> np.ndarray:
+        """Scores from which `offset_` is taken: those of the normal training rows, or of a fair sample of them."""
+        return self._anomaly_score(normals)
 
     @abstractmethod
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
