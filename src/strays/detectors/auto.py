@@ -127,7 +127,7 @@ class AutoDetector(Detector):
         left_out = torch.zeros(len(Z), len(PARTS), dtype=torch.float64)
         others = D[:, :n].sqrt()
         others.diagonal().fill_(torch.inf)  # no row is its own neighbour
-        left_out[:, 0] = _mean_nearest(others, min(self.n_neighbors, n - 1))
+        left_out[:, 0] = others.topk(min(self.n_neighbors, n - 1), largest=False).values.mean(1)
         left_out[:, 1] = -field.left_out
         self.field_ = field.coefficients.numpy()
         self.kernel_, self.linear_ = np.zeros(len(Z)), np.zeros(Z.shape[1] + 1)
@@ -146,9 +146,7 @@ class AutoDetector(Detector):
         deviation = at_normals.std(axis=0)
         # Both distances are lengths of one space already; the heads' units are their own.
         self.spread_ = np.where([True, True, *(deviation[2:] ** 2 <= mixing.VARIES)], 1.0, deviation)
-        normals, known = (
-            mixing.with_bounded_heads((F - self.location_) / self.spread_) for F in (at_normals, at_known)
-        )
+        normals, known = self._standardised(at_normals), self._standardised(at_known)
         self.auc_ = self.auc_of_distances_ = float("nan")
         if len(known):
             mixture = mixing.mix(normals, known)
@@ -250,7 +248,3 @@ def _varied(X: np.ndarray, rows: np.ndarray, most: int) -> np.ndarray:
     if (X[kept] == X[kept[0]]).all():
         kept[-1] = next(row for row in rows if (X[row] != X[kept[0]]).any())
     return kept
-
-
-def _mean_nearest(distances: torch.Tensor, k: int) -> torch.Tensor:
-    return distances.topk(k, largest=False).values.mean(1)
