@@ -122,10 +122,10 @@ def test_every_regret_cell_has_three_seeds_and_all_methods() -> None:
 @pytest.mark.skipif(not (RESULTS / "validity.jsonl").exists(), reason="no rows of the validity benchmark here")
 def test_the_validity_rows_keep_their_promise() -> None:
     rows = [json.loads(line) for line in (RESULTS / "validity.jsonl").read_text().splitlines()]
-    above = [
-        (row["corpus"], row["n"], row["case"], rate)
+    excess = [
+        (realised - allowed) / max(error, 1e-9)
         for row in rows
-        for rate, realised, error in zip(row["allowed"], row["realised"], row["error"], strict=True)
-        if realised > rate + 3 * error
+        for allowed, realised, error in zip(row["allowed"], row["realised"], row["error"], strict=True)
     ]
-    assert above == []
+    assert max(excess) < 4
+    assert np.mean(np.array(excess) > 2) < 0.03  # 0.023 by chance
