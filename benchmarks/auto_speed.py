@@ -8,21 +8,13 @@ Writes results/auto_speed.json. What counts is the ratio; seconds are this machi
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.common import machine, write_json
+from benchmarks.common import machine, seconds, write_json
 from strays.detectors import AutoDetector
 
 N, D, KNOWN = 12_000, 384, 300
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def main() -> None:

@@ -9,19 +9,11 @@ Writes results/fit_speed.json. What counts is the ratio; seconds are this machin
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.common import machine, write_json
+from benchmarks.common import machine, seconds, write_json
 from strays.detectors import AISVDD
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def main() -> None:

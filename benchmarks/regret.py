@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from benchmarks.common import RESULTS
+from benchmarks.common import RESULTS, add_corpus_options, encoders_of
 from benchmarks.regret_cells import LEARN_FROM_LABELS
 from strays.detectors import DETECTORS, detector_class
 from strays.encoders import load_encoder
 from strays.errors import DataError, StraysWarning
-from strays.evaluation.corpora import CORPORA, FURTHER_CORPORA, LabelledCorpus, data_folder, load_corpus
+from strays.evaluation.corpora import LabelledCorpus, data_folder, load_corpus
 from strays.evaluation.embeddings import embed
 from strays.evaluation.paper.rows import Row, RowFile
 from strays.evaluation.protocol import FewLabels, few_labels
@@ -35,11 +35,9 @@ PREVALENCE = 0.05
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", help="folder with the corpora; else STRAYS_DATA")
-    parser.add_argument("--corpora", nargs="*", default=[*CORPORA, *FURTHER_CORPORA])
+    add_corpus_options(parser)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--methods", nargs="*", default=list(DETECTORS))
-    parser.add_argument("--encoder", action="append", default=[], metavar="CORPUS=NAME", help="default for the others")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--out", default=str(RESULTS / "regret"), type=Path)
     parser.add_argument("--page", action="store_true")
@@ -49,14 +47,11 @@ def main() -> None:
 
         write(options.out)
         return
-    encoders = dict(pair.split("=", 1) for pair in options.encoder)
-    if not set(encoders) <= set(options.corpora):
-        parser.error(f"--encoder names {', '.join(encoders)}; expected corpora of {', '.join(options.corpora)}")
     folder = data_folder(options.data)
-    for name in options.corpora:
+    for name, encoder in encoders_of(parser, options).items():
         run(
             load_corpus(name, folder),
-            encoders.get(name, "default"),
+            encoder,
             options.methods,
             range(options.seeds),
             options.split,

@@ -61,7 +61,7 @@ def cells_of(rows: list[Row]) -> list[Cell]:
         if not all(method in by_method for by_method in seeds.values() for method in LEARN_FROM_LABELS):
             continue
         for kind in KINDS:
-            if "auto" in methods and all(f"auc_{kind}" in by_method["auto"] for by_method in complete):
+            if all(f"auc_{kind}" in by_method["auto"] for by_method in complete):
                 mean = {
                     metric: {
                         name: 100 * float(np.mean([by_method[name][f"{metric}_{kind}"] for by_method in complete]))

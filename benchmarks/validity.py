@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import RESULTS
+from benchmarks.common import RESULTS, add_corpus_options, encoders_of
 from strays import TextOutlierDetector
 from strays.encoders import load_encoder
-from strays.evaluation.corpora import CORPORA, FURTHER_CORPORA, LabelledCorpus, data_folder, load_corpus
+from strays.evaluation.corpora import LabelledCorpus, data_folder, load_corpus
 from strays.evaluation.embeddings import embed
 from strays.evaluation.paper.rows import RowFile
 
@@ -46,18 +46,14 @@ class Kept:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", help="folder with the corpora; else STRAYS_DATA")
-    parser.add_argument("--corpora", nargs="*", default=[*CORPORA, *FURTHER_CORPORA])
-    parser.add_argument("--encoder", action="append", default=[], metavar="CORPUS=NAME", help="default for the others")
+    add_corpus_options(parser)
     parser.add_argument("--out", default=RESULTS / "validity.jsonl", type=Path)
     options = parser.parse_args()
-    encoders = dict(pair.split("=", 1) for pair in options.encoder)
     file = RowFile(options.out)
     done = {(row["corpus"], row["n"], row["case"]) for row in file.read()}
-    for name in options.corpora:
+    for name, encoder in encoders_of(parser, options).items():
         corpus = load_corpus(name, data_folder(options.data))
         normals, anomalies = drawable(corpus)
-        encoder = encoders.get(name, "default")
         X = embed(corpus, [*normals, *anomalies], load_encoder(encoder))
         for wanted, draws in SIZES.items():
             n = min(wanted, len(normals) - max(200, len(normals) // 5))

@@ -26,6 +26,7 @@ from typing import Literal
 import numpy as np
 
 from strays.errors import UsageError
+from strays.sampling import evenly
 
 Rule = Literal["max_false_alarms", "max_false_share", "flag_rate", "top"]
 # Scores kept of a corpus, and texts held out of one: more change no threshold that matters.
@@ -92,10 +93,7 @@ class Calibration:
     @classmethod
     def from_scores(cls, normal_scores: np.ndarray, corpus_scores: np.ndarray) -> Calibration:
         """From scores in any order."""
-        corpus = np.sort(corpus_scores)
-        if len(corpus) > MOST_KEPT:
-            corpus = corpus[np.linspace(0, len(corpus) - 1, MOST_KEPT).round().astype(int)]
-        return cls(np.sort(normal_scores), corpus)
+        return cls(np.sort(normal_scores), evenly(np.sort(corpus_scores), MOST_KEPT))
 
     @property
     def lowest_p_value(self) -> float:

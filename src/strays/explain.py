@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from strays.sampling import evenly
+
 # More segments than this tell a reader nothing; a long text's clauses are joined to as many.
 MOST_SEGMENTS = 32
 # A clause of more words (or pairs of characters, without spaces) than this is cut into even pieces.
@@ -103,7 +105,7 @@ class Examples:
     @classmethod
     def choose(cls, texts: Sequence[str], X: np.ndarray, y: np.ndarray, most: int) -> Examples:
         """Up to `most` normals and as many known anomalies, evenly spaced."""
-        rows = np.concatenate([_evenly(np.flatnonzero(side), most) for side in (y >= 0, y < 0)])
+        rows = np.concatenate([evenly(np.flatnonzero(side), most) for side in (y >= 0, y < 0)])
         return cls([texts[i] for i in rows], X[rows].astype(np.float32), np.sign(y[rows]).astype(np.int8))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -181,9 +183,3 @@ def _without(text: str, start: int, end: int) -> str:
     before, after = text[:start].rstrip(), text[end:].lstrip()
     space = " " if text[:start] != before or text[end:] != after else ""
     return f"{before}{space}{after}".strip()
-
-
-def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
-    if len(rows) <= most:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, most).round().astype(int)] if most else rows[:0]

@@ -216,14 +216,12 @@ class TextOutlierDetector(BaseEstimator):
         spans = split(text)
         X = self._encode([text, *pieces(text, spans)])
         scores = self.detector_.anomaly_score(X)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StraysWarning)  # of rules for texts scored together
-            judged = self.judge(scores[:1])
+        flagged = self.calibration_.flagged(self.threshold_, scores[:1])[0]
         return Explanation(
             text,
-            anomaly_score=float(judged.anomaly_score[0]),
-            p_value=float(judged.p_value[0]),
-            flagged=None if self.threshold_.together else bool(judged.flagged[0]),
+            anomaly_score=float(scores[0]),
+            p_value=float(self.calibration_.p_value(scores[:1])[0]),
+            flagged=None if self.threshold_.together else bool(flagged),
             segments=effects(text, spans, scores[1:]),
             nearest_normals=self.examples_.nearest(X[0], anomalies=False, n=n_neighbours, besides=text),
             nearest_anomalies=self.examples_.nearest(X[0], anomalies=True, n=n_neighbours, besides=text),

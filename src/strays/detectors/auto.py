@@ -25,6 +25,7 @@ from strays.detectors import kernel, mixing
 from strays.detectors.base import COUNT, Detector
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
 from strays.detectors.nearest_normals import EQUAL
+from strays.sampling import evenly
 
 if TYPE_CHECKING:
     import torch
@@ -99,7 +100,7 @@ class AutoDetector(Detector):
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         self.n_known_ = int((y < 0).sum())
         kept = _varied(X, np.flatnonzero(y >= 0), self.memory)
-        normals, known = X[kept], X[_evenly(np.flatnonzero(y < 0), self.memory)]
+        normals, known = X[kept], X[evenly(np.flatnonzero(y < 0), self.memory)]
         may_be_wrong = y[kept] == 0
         self.center_ = normals.mean(axis=0, dtype=np.float64)
         self.scale_ = float(np.sqrt(((normals - self.center_) ** 2).sum(axis=1).mean() / 0.75))
@@ -171,7 +172,7 @@ class AutoDetector(Detector):
         return self._standardised(features) @ self.weights_ - self.bias_
 
     def _normal_scores(self, normals: np.ndarray) -> np.ndarray:
-        return self._anomaly_score(_evenly(normals, self.memory))
+        return self._anomaly_score(evenly(normals, self.memory))
 
     def _standardised(self, features: np.ndarray) -> np.ndarray:
         return mixing.with_bounded_heads((features - self.location_) / self.spread_)
@@ -236,15 +237,9 @@ class AutoDetector(Detector):
         return sentence
 
 
-def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
-    if len(rows) <= most:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, most).round().astype(int)]
-
-
 def _varied(X: np.ndarray, rows: np.ndarray, most: int) -> np.ndarray:
     """Evenly spaced rows, one that differs from the rest among them where all would be equal."""
-    kept = _evenly(rows, most)
+    kept = evenly(rows, most)
     if (X[kept] == X[kept[0]]).all():
         kept[-1] = next(row for row in rows if (X[row] != X[kept[0]]).any())
     return kept

@@ -130,7 +130,8 @@ def load_corpus(name: str, folder: str | Path) -> LabelledCorpus:
     if missing:
         raise DataError(
             f"{table.name}: no row is labelled {', '.join(map(repr, missing))}; its labels are "
-            f"{', '.join(np.unique(label))}. Expected {spec.normal} (normal) and {', '.join(spec.anomalies)}"
+            f"{', '.join(np.unique(label))}. Expected {spec.normal} (normal) and "
+            f"{', '.join(spec.anomalies) or 'others'}"
         )
     for wanted in SPLITS:
         if wanted not in split:

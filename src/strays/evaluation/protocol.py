@@ -58,7 +58,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class FewLabels:
-    """Rows to train on, labelled +1 (normal), 0 (unlabelled) or -1 (known anomaly), and rows to test on.
+    """Rows to train on, labelled 0 (unlabelled) or -1 (known anomaly), and rows to test on.
 
     Known and unlabelled anomalies are of the kinds `seen` alone; the kinds of `test_unseen` are nowhere in training.
     """
