@@ -1,0 +1,88 @@
+"""The folder of what strays can make again: where it is, how large it may grow, what is in it, and how it goes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import uuid
+from pathlib import Path
+
+from strays.errors import UsageError
+
+EMBEDDINGS = "embeddings.lmdb"
+# All that strays puts under its cache folder. Nothing else there is ever removed: STRAYS_CACHE may name any folder.
+KEPT = {EMBEDDINGS: "embeddings", "models": "models made ready to run"}
+REMOVED = ".strays-removed-"
+
+DEFAULT_SIZE = 4 * 10**9
+SMALLEST, LARGEST = 10**6, 16 * 10**12
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+BINARY_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def cache_folder() -> Path:
+    """Where strays keeps what it can make again: STRAYS_CACHE, or the user's cache folder."""
+    given = os.environ.get("STRAYS_CACHE")
+    return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strays"
+
+
+def cache_size() -> int:
+    """The most bytes of embeddings to keep: STRAYS_CACHE_SIZE, or 4 GB."""
+    given = os.environ.get("STRAYS_CACHE_SIZE")
+    if not given:
+        return DEFAULT_SIZE
+    parts = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", given.upper(), re.ASCII)
+    units = BINARY_UNITS if parts and parts[3] else UNITS
+    if parts is None or parts[2] not in units:
+        raise UsageError(
+            f"STRAYS_CACHE_SIZE is {given!r:.60}; expected a size such as 500MB or 8GB, or 0 to keep no embeddings"
+        )
+    return check_size(int(float(parts[1]) * units[parts[2]]), "STRAYS_CACHE_SIZE")
+
+
+def check_size(size: int, name: str) -> int:
+    """The size, or an error where nothing could be kept in it or no machine could map it."""
+    if size and not SMALLEST <= size <= LARGEST:
+        raise UsageError(f"{name} is {size:,} bytes; expected 1MB to 16TB, or 0 to keep no embeddings")
+    return size
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """Bytes on disk of each thing that strays keeps in the folder."""
+    return {name: size_of(folder / name) for name in KEPT if (folder / name).is_dir()}
+
+
+def clear(folder: Path | None = None) -> int:
+    """Remove all that strays keeps in the folder, and say how many bytes that were.
+
+    Other processes may be at work there: they go on with what they have open, and next time open what is new.
+    """
+    folder = folder or cache_folder()
+    # What an interrupted removal left behind goes too.
+    gone = [folder / name for name in sizes(folder)] + list(folder.glob(f"{REMOVED}*"))
+    freed = sum(map(size_of, gone))
+    for path in gone:
+        remove(path)
+    return freed
+
+
+def remove(path: Path) -> None:
+    """Remove a folder: moved aside first, so that nobody opens a half of it."""
+    aside = path.with_name(f"{REMOVED}{uuid.uuid4().hex}")
+    try:
+        path.rename(aside)
+    except FileNotFoundError:
+        return  # another process was faster
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files under a folder; files that go meanwhile count nothing."""
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:
+            continue
+    return total
