@@ -16,7 +16,7 @@ KEPT = {EMBEDDINGS: "embeddings", "models": "models made ready to run"}
 REMOVED = ".strays-removed-"
 
 DEFAULT_SIZE = 4 * 10**9
-SMALLEST, LARGEST = 10**6, 16 * 10**12
+SMALLEST, LARGEST = 10**7, 16 * 10**12
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 BINARY_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -44,7 +44,7 @@ def cache_size() -> int:
 def check_size(size: int, name: str) -> int:
     """The size, or an error where nothing could be kept in it or no machine could map it."""
     if size and not SMALLEST <= size <= LARGEST:
-        raise UsageError(f"{name} is {size:,} bytes; expected 1MB to 16TB, or 0 to keep no embeddings")
+        raise UsageError(f"{name} is {size:,} bytes; expected 10MB to 16TB, or 0 to keep no embeddings")
     return size
 
 

@@ -32,8 +32,9 @@ NUMBER = struct.Struct("=Q")
 ROW_BITS = 16  # a place is a chunk's number and these bits for the row
 NOWHERE = b"\xff" * NUMBER.size
 INDEX_BYTES = 128  # of one text in the index, at most: LMDB leaves pages half empty
-ROWS_AT_ONCE = 2048
-CHUNK_BYTES = 2**17
+MOST_ROWS = 2048
+CHUNK_BYTES = 2**17 - 64  # whole pages, less what LMDB and the header take
+ATTEMPTS = 4
 # LMDB writes a changed page to a new place, and frees the old one two transactions later: it needs room to turn in.
 FILLED = 0.85
 
@@ -103,8 +104,7 @@ class Store:
         records[:, HASH] = np.frombuffer(b"".join(keys), np.uint64).reshape(-1, 2)
         records[:, FIRST_VALUE:].view(np.float32)[:, :dimension] = embeddings
         records[:, 0] = _check_sums(records, dimension)
-        # What one transaction changes must find room beside what is there.
-        rows = max(1, min(ROWS_AT_ONCE, self.max_bytes // 64 // (records.itemsize * records.shape[1])))
+        rows = self._rows_at_once(records)
         for start in range(0, len(keys), rows):
             part = slice(start, start + rows)
             self._write_part(encoder, fingerprint, keys[part], records[part], dimension)
@@ -181,10 +181,10 @@ class Store:
         need = records.nbytes + INDEX_BYTES * len(keys)
         if need > FILLED * self.max_bytes:
             return
-        for spare in (0, self.max_bytes // 8):
+        for attempt in range(ATTEMPTS):
             try:
+                self._make_room(need, attempt * self.max_bytes // 64)
                 with self._transaction(write=True) as txn:
-                    self._make_room(txn, need + spare)
                     self._append(txn, encoder, fingerprint, keys, records, dimension)
                 return
             except lmdb.MapFullError:
@@ -216,12 +216,28 @@ class Store:
             number += 1
         self._count(txn, encoder, kept, fingerprint)
 
-    def _make_room(self, txn: lmdb.Transaction, need: int) -> None:
-        """Remove the oldest chunks until what is needed fits beside the others."""
+    def _make_room(self, need: int, more: int = 0) -> None:
+        """Remove the oldest chunks where what is needed does not fit beside the others, or `more` is asked for.
+
+        Some at a time, in transactions of their own: what one frees is there for the next but one.
+        """
+        with self._transaction() as txn:
+            used = self._used(txn)
+        lacking = used + need - FILLED * self.max_bytes
+        goal = used - more - (lacking + need if lacking > 0 else 0)  # as much again, so that not every writer must
+        while used > max(goal, 0):
+            with self._transaction(write=True) as txn:
+                self._remove_oldest(txn)
+                used = self._used(txn) if txn.stat(self._chunks)["entries"] else 0
+
+    def _remove_oldest(self, txn: lmdb.Transaction) -> None:
+        """Remove the oldest chunk, and further ones while they are small."""
         cursor = txn.cursor(self._chunks)
-        while self._used(txn) > FILLED * self.max_bytes - need and cursor.first():
+        seen, most = 0, 1
+        while seen < most and cursor.first():
             number = int.from_bytes(cursor.key(), "big")
             encoder, _, records = _parse(cursor.value())
+            seen, most = seen + len(records), self._rows_at_once(records)
             removed = 0
             for key in [record.tobytes() for record in records[:, HASH]]:
                 place = txn.get(key, db=self._index)
@@ -229,6 +245,14 @@ class Store:
                     removed += txn.delete(key, db=self._index)
             cursor.delete()
             self._count(txn, encoder, -removed)
+
+    def _rows_at_once(self, records: np.ndarray) -> int:
+        """How many records one transaction may add or remove: what it changes must find room beside what is there.
+
+        That is the records, and for each one a page of the index.
+        """
+        room = self.max_bytes // 64
+        return max(1, min(MOST_ROWS, room // (records.itemsize * records.shape[1]), room // 4096))
 
     def _used(self, txn: lmdb.Transaction) -> int:
         tables = [txn.stat(table) for table in (self._index, self._chunks)]
