@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from strays.cache import EmbeddingCache
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -39,10 +42,22 @@ class HashEncoder:
         return np.mean([np.random.default_rng(seed).normal(size=self.dimension) for seed in seeds], axis=0)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_users_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fixtures that tests share neither read nor fill the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STRAYS_CACHE", str(tmp_path_factory.mktemp("shared-cache")))
+        patch.delenv("STRAYS_CACHE_SIZE", raising=False)
+        yield
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads or fills the user's cache."""
-    monkeypatch.setenv("STRAYS_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache for each test: none depends on what another has kept."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("STRAYS_CACHE", str(folder))
+    yield folder
+    EmbeddingCache(folder).close()
 
 
 @pytest.fixture

@@ -11,14 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from strays.cli import app, main
+from strays.cli import app, cache, main
 from tests.conftest import farm_texts
 
 SPAM = ["win big cash now click here", "free cash win now", "click here to win free cash", "cash cash cash now"]
 COMMANDS = ["scan", "fit", "score", "explain", "evaluate", "study", "encoders", "info"]
+CACHE_COMMANDS = ["info", "clear"]
 
 
 @dataclass
@@ -228,6 +230,30 @@ def test_encoders_are_listed(strays: Callable[..., Ran]) -> None:
     assert "BERT-base-cased" in strays("encoders").out
 
 
+def test_cache_is_shown_and_cleared(own_cache: Path, strays: Callable[..., Ran]) -> None:
+    from strays.cache import EmbeddingCache
+
+    assert json.loads(strays("cache", "info", "--json").out)["bytes"] == 0
+    assert "0 bytes freed" in strays("cache", "clear").err
+    EmbeddingCache().put("f" * 64, farm_texts(30), np.ones((30, 8), np.float32))
+    (own_cache / "models" / "one").mkdir(parents=True)
+    (own_cache / "models" / "one" / "weights").write_bytes(bytes(1000))
+    (own_cache / "diary.txt").write_text("not ours")
+    told = json.loads(strays("cache", "info", "--json").out)
+    assert told["folder"] == str(own_cache)
+    assert told["embeddings"] == {"f" * 64: 30}
+    assert told["max_bytes_of_embeddings"] == 4 * 10**9
+    assert told["sizes"]["models"] == 1000
+    assert told["bytes"] == sum(told["sizes"].values())
+    words = strays("cache", "info").out
+    for expected in ("30 embeddings", "4.0 GB of embeddings", "1.0 kB"):
+        assert expected in words
+    ran = strays("cache", "clear", "--json")
+    assert json.loads(ran.out) == {"folder": str(own_cache), "bytes_freed": told["bytes"]}
+    assert [path.name for path in own_cache.iterdir()] == ["diary.txt"]
+    assert not EmbeddingCache().get("f" * 64, farm_texts(30))[0].any()
+
+
 def test_fit_replaces_an_older_model(file: Path, model: Path, tiny_bert: Path, strays: Callable[..., Ran]) -> None:
     ran = strays("fit", file, "--model", model, "--encoder", tiny_bert, "--detector", "lof", "--seed", 3)
     assert ran.code == 0
@@ -262,6 +288,7 @@ def test_fit_replaces_an_older_model(file: Path, model: Path, tiny_bert: Path, s
         (["score", "texts.csv", "--model", "none", "--out", "o.csv"], 1, "no such model folder"),
         (["info", "none"], 1, "no such model folder"),
         (["dance"], 2, "No such command"),
+        (["cache", "dance"], 2, "No such command"),
     ],
 )
 def test_errors_say_what_and_exit_with_1_or_2(
@@ -434,17 +461,22 @@ def test_the_installed_command_runs() -> None:
     assert ran.stdout.startswith("strays ")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, *(f"cache {name}" for name in CACHE_COMMANDS)])
 def test_every_command_and_option_has_help(command: str, strays: Callable[..., Ran]) -> None:
-    ran = strays(command, "--help")
-    assert ran.code == 0
-    registered = next(c for c in app.registered_commands if (c.name or c.callback.__name__) == command)
-    assert registered.callback.__doc__
     import typer
 
-    for param in typer.main.get_command(app).commands[command].params:
+    words = command.split()
+    ran = strays(*words, "--help")
+    assert ran.code == 0
+    found = typer.main.get_command(app)
+    for word in words:
+        found = found.commands[word]
+    assert found.help
+    for param in found.params:
         assert getattr(param, "help", None), f"{command} {param.name} has no help"
 
 
 def test_all_commands_are_known_to_these_tests() -> None:
     assert [c.name or c.callback.__name__ for c in app.registered_commands] == COMMANDS
+    assert [group.name or group.typer_instance.info.name for group in app.registered_groups] == ["cache"]
+    assert [c.name for c in cache.registered_commands] == CACHE_COMMANDS

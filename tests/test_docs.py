@@ -173,7 +173,10 @@ def test_the_readmes_figures_are_those_of_the_results() -> None:
 
 def test_the_command_line_page_names_every_command_and_option() -> None:
     page = (REPO / "docs" / "cli.md").read_text()
-    for name, command in typer.main.get_command(app).commands.items():
+    commands = typer.main.get_command(app).commands
+    groups = {name: getattr(command, "commands", {}) for name, command in commands.items()}
+    nested = {f"{name} {part}": found for name, parts in groups.items() for part, found in parts.items()}
+    for name, command in (commands | nested).items():
         assert f"`strays {name}" in page
         for param in command.params:
             for option in param.opts:

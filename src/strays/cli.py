@@ -29,6 +29,14 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+cache = typer.Typer(
+    name="cache",
+    help="What is kept on disk so that no text is encoded twice: show it, or remove it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(cache)
+
 File = Annotated[str, typer.Argument(help="csv, tsv, jsonl, parquet or txt (one text a line), also .gz; - is stdin.")]
 Model = Annotated[str, typer.Option("--model", help="Folder of the model.", metavar="DIR")]
 TextColumn = Annotated[
@@ -403,6 +411,32 @@ def info(model: Annotated[str, typer.Argument(help="Folder of the model.")], as_
         _print_json({"model": model, **fitted.info()})
         return
     terminal.show_facts(_facts(fitted), model)
+
+
+@cache.command("info")
+def cache_info(as_json: Json = False) -> None:
+    """Say where the cache is, how large it is and may grow, and what it holds."""
+    from strays import terminal
+    from strays.cache import EmbeddingCache
+
+    found = EmbeddingCache().info()
+    if as_json:
+        _print_json(found.to_dict())
+        return
+    terminal.show_facts(found.to_words(), str(found.folder))
+
+
+@cache.command("clear")
+def cache_clear(as_json: Json = False) -> None:
+    """Remove all that is kept; the next job encodes its texts again."""
+    from strays import terminal
+    from strays.cache import cache_folder, clear, size_in_words
+
+    freed = clear()
+    if as_json:
+        _print_json({"folder": str(cache_folder()), "bytes_freed": freed})
+        return
+    terminal.say(f"{size_in_words(freed)} freed in {cache_folder()}.")
 
 
 def _encoder(

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from strays.evaluation import embeddings
 from strays.evaluation.corpora import CORPORA, LabelledCorpus
-from strays.evaluation.embeddings import cache_folder, embed
+from strays.evaluation.embeddings import embed
 from tests.conftest import HashEncoder
 
 
@@ -46,61 +44,57 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "TEXTS_IN_PART", 8)
 
 
-def test_rows_asked_for_are_filled_and_no_others(tmp_path: Path, corpus: LabelledCorpus) -> None:
+def test_rows_asked_for_are_filled_and_no_others(corpus: LabelledCorpus) -> None:
     encoder = Encoder()
-    X = embed(corpus, [3, 7, 3], encoder, cache=tmp_path)
+    X = embed(corpus, [3, 7, 3], encoder)
     assert np.array_equal(X[[3, 7]], HashEncoder().encode(["text 3", "text 7"]))
     assert np.isnan(np.delete(X, [3, 7], axis=0)).all()
     assert encoder.n_encoded == 2
 
 
-def test_what_is_kept_is_not_encoded_again(tmp_path: Path, corpus: LabelledCorpus) -> None:
-    first = embed(corpus, range(20), Encoder(), cache=tmp_path)
+def test_what_is_kept_is_not_encoded_again(corpus: LabelledCorpus) -> None:
+    first = embed(corpus, range(20), Encoder())
     encoder = Encoder()
-    again = embed(corpus, range(30), encoder, cache=tmp_path)
+    again = embed(corpus, range(30), encoder)
     assert np.array_equal(first[:20], again[:20])
     assert encoder.n_encoded == 10
 
 
-def test_texts_are_known_by_what_they_say_not_by_their_row(tmp_path: Path, corpus: LabelledCorpus) -> None:
-    embed(corpus, range(50), Encoder(), cache=tmp_path)
+def test_texts_are_known_by_what_they_say_not_by_their_row(corpus: LabelledCorpus) -> None:
+    embed(corpus, range(50), Encoder())
     encoder = Encoder()
-    turned = embed(corpus_of([*corpus.texts[::-1], "another"]), range(51), encoder, cache=tmp_path)
+    turned = embed(corpus_of([*corpus.texts[::-1], "another"]), range(51), encoder)
     assert encoder.seen == [["another"]]
     assert np.array_equal(turned[:50], HashEncoder().encode(corpus.texts[::-1]))
 
 
-def test_a_stopped_run_keeps_its_finished_parts(tmp_path: Path, corpus: LabelledCorpus) -> None:
+def test_a_stopped_run_keeps_its_finished_parts(corpus: LabelledCorpus) -> None:
     with pytest.raises(KeyboardInterrupt):
-        embed(corpus, range(50), Encoder(most=30), cache=tmp_path)
-    assert not list(tmp_path.rglob("*.part"))
+        embed(corpus, range(50), Encoder(most=30))
     encoder = Encoder()
-    X = embed(corpus, range(50), encoder, cache=tmp_path)
+    X = embed(corpus, range(50), encoder)
     assert encoder.n_encoded == 50 - 24
     assert np.array_equal(X, HashEncoder().encode(corpus.texts))
 
 
-def test_a_torn_part_is_encoded_again(tmp_path: Path, corpus: LabelledCorpus) -> None:
-    embed(corpus, range(16), Encoder(), cache=tmp_path)
-    torn = next(tmp_path.rglob("*.safetensors"))
-    torn.write_bytes(torn.read_bytes()[:40])
-    encoder = Encoder()
-    X = embed(corpus, range(16), encoder, cache=tmp_path)
-    assert encoder.n_encoded == 8
-    assert np.array_equal(X[:16], HashEncoder().encode(corpus.texts[:16]))
-
-
-def test_another_encoder_keeps_its_own(tmp_path: Path, corpus: LabelledCorpus) -> None:
-    embed(corpus, range(5), Encoder(), cache=tmp_path)
+def test_another_encoder_keeps_its_own(corpus: LabelledCorpus) -> None:
+    embed(corpus, range(5), Encoder())
     other = Encoder()
     other.fingerprint = "e" * 64
-    embed(corpus, range(5), other, cache=tmp_path)
+    embed(corpus, range(5), other)
     assert other.n_encoded == 5
 
 
-def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("STRAYS_CACHE", str(tmp_path))
-    assert cache_folder() == tmp_path
-    monkeypatch.delenv("STRAYS_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "strays"
+def test_no_cache_is_needed(corpus: LabelledCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRAYS_CACHE_SIZE", "0")
+    for _ in range(2):
+        encoder = Encoder()
+        assert np.array_equal(embed(corpus, range(50), encoder), HashEncoder().encode(corpus.texts))
+        assert encoder.n_encoded == 50
+
+
+def test_progress_counts_what_is_missing(corpus: LabelledCorpus) -> None:
+    embed(corpus, range(20), Encoder())
+    calls = []
+    embed(corpus, range(50), Encoder(), progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(8, 30), (16, 30), (24, 30), (30, 30)]

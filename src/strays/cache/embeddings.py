@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import lmdb
 import numpy as np
 
-from strays.cache.folder import EMBEDDINGS, cache_folder, cache_size, check_size, remove, sizes
+from strays.cache.folder import EMBEDDINGS, KEPT, cache_folder, cache_size, check_size, remove, size_in_words, sizes
 from strays.cache.store import DamageError, Store
 from strays.errors import StraysWarning, UsageError, first_line
 
@@ -45,6 +45,13 @@ class CacheInfo:
             "sizes": self.sizes,
             "embeddings": self.entries,
         }
+
+    def to_words(self) -> dict[str, str]:
+        """As names and values to show."""
+        kept = {KEPT[name]: size_in_words(size) for name, size in self.sizes.items()}
+        bound = f"{size_in_words(self.max_bytes)} of embeddings" if self.max_bytes else "no embeddings"
+        encoders = {f"encoder {name[:12]}": f"{count:,} embeddings" for name, count in self.entries.items()}
+        return {"in all": size_in_words(self.n_bytes), "may hold": bound, **kept, **encoders}
 
 
 class EmbeddingCache:
@@ -92,9 +99,17 @@ class EmbeddingCache:
 
     def info(self) -> CacheInfo:
         """What is kept, and how much of it there may be."""
-        there = (self._folder / EMBEDDINGS).is_dir()
-        entries = self._with_store(Store.counts) if there else None
+        entries = self._with_store(Store.counts) if self._path.is_dir() else None
         return CacheInfo(self._folder, self._bound, sizes(self._folder), entries or {})
+
+    def close(self) -> None:
+        """Let go of the file; the next call opens it again."""
+        with _process.lock:
+            _process.close(self._path)
+
+    @property
+    def _path(self) -> Path:
+        return (self._folder / EMBEDDINGS).absolute()
 
     @property
     def _folder(self) -> Path:
@@ -106,31 +121,25 @@ class EmbeddingCache:
 
     def _with_store(self, job: Callable[[Store], Answer]) -> Answer | None:
         """What the job makes of the store; None where there is no store to be had."""
-        bound, path = self._bound, Path(os.path.abspath(self._folder / EMBEDDINGS))
+        bound, path = self._bound, self._path
         if bound == 0:
             return None
-        process = _process
-        with process.lock:
-            if path in process.without:
+        with _process.lock:
+            if path in _process.without:
                 return None
             try:
-                return job(process.store(path, bound))
-            except DamageError as error:
-                process.warn(path, f"the embeddings kept in {path} are damaged ({error}); starting anew")
-                process.close(path)
                 try:
-                    remove(path)
-                except OSError as failed:
-                    process.give_up(path, failed)
+                    return job(_process.store(path, bound))
+                except DamageError as error:
+                    _process.start_anew(path, error)
             except (lmdb.Error, OSError) as error:
-                process.close(path)
-                process.give_up(path, error)
+                _process.give_up(path, error)
         return None
 
 
 @dataclass
 class _Process:
-    """What one process has open. LMDB forbids opening a file twice, and using one across a fork."""
+    """What this process has open, once for all caches and threads: LMDB forbids opening a file twice."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     stores: dict[Path, Store] = field(default_factory=dict)
@@ -152,7 +161,13 @@ class _Process:
         if store is not None:
             store.close()
 
+    def start_anew(self, path: Path, error: DamageError) -> None:
+        self.close(path)
+        remove(path)
+        self.warn(path, f"the embeddings kept in {path} were damaged ({error}) and are removed; starting anew")
+
     def give_up(self, path: Path, error: Exception) -> None:
+        self.close(path)
         self.without.add(path)
         self.warn(
             path,
@@ -168,18 +183,19 @@ class _Process:
 
 
 _process = _Process()
-_parents: list[_Process] = []
 
 
-def _start_anew_in_child() -> None:
-    """Files a parent has open must be neither used nor closed by its child, and its lock may be held for ever."""
-    global _process
-    _parents.append(_process)
-    _process = _Process()
+def _close_before_fork() -> None:
+    """No open file crosses a fork: LMDB forbids it. The lock is held, so that no thread is at work on one."""
+    _process.lock.acquire()
+    for path in list(_process.stores):
+        _process.close(path)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew_in_child)
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(
+        before=_close_before_fork, after_in_parent=_process.lock.release, after_in_child=_process.lock.release
+    )
 
 
 def _keys(fingerprint: str, texts: Sequence[str]) -> list[bytes]:

@@ -86,3 +86,9 @@ def size_of(folder: Path) -> int:
         except FileNotFoundError:
             continue
     return total
+
+
+def size_in_words(n_bytes: int) -> str:
+    """A number of bytes as people say it."""
+    unit = next((unit for unit in ("T", "G", "M", "K") if n_bytes >= UNITS[unit]), "")
+    return f"{n_bytes / UNITS[unit]:.1f} {unit.replace('K', 'k')}B" if unit else f"{n_bytes} bytes"

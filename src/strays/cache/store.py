@@ -89,10 +89,13 @@ class Store:
         """Which of the texts' hashes are here, and the embeddings of those."""
         with self._transaction() as txn:
             get, index = txn.get, self._index
-            places = np.frombuffer(b"".join([get(key, NOWHERE, index) for key in keys]), np.uint64)
+            joined = b"".join([get(key, NOWHERE, index) for key in keys])
+            if len(joined) != NUMBER.size * len(keys):
+                raise DamageError("a place has another length than it should")
+            places = np.frombuffer(joined, np.uint64)
             found = places != np.frombuffer(NOWHERE, np.uint64)
             records, dimension = self._gather(txn, places[found])
-        hashes = np.frombuffer(b"".join([keys[i] for i in np.flatnonzero(found)]), np.uint64).reshape(-1, 2)
+        hashes = np.frombuffer(b"".join([keys[i] for i in np.flatnonzero(found).tolist()]), np.uint64).reshape(-1, 2)
         if not np.array_equal(records[:, HASH], hashes) or np.any(records[:, 0] != _check_sums(records, dimension)):
             raise DamageError("an embedding is not what was written")
         return found, records[:, FIRST_VALUE:].view(np.float32)[:, :dimension]
@@ -113,7 +116,7 @@ class Store:
         """How many embeddings of each encoder there are, by its fingerprint."""
         with self._transaction() as txn:
             rows = [bytes(value) for _, value in txn.cursor(self._encoders)]
-        return {row[NUMBER.size :].decode(): NUMBER.unpack_from(row)[0] for row in rows}
+        return {row[NUMBER.size :].decode(errors="replace"): NUMBER.unpack_from(row)[0] for row in rows}
 
     @contextmanager
     def _transaction(self, write: bool = False) -> Iterator[lmdb.Transaction]:
@@ -259,7 +262,7 @@ class Store:
         return sum(t["psize"] * (t["branch_pages"] + t["leaf_pages"] + t["overflow_pages"]) for t in tables)
 
     def _count(self, txn: lmdb.Transaction, encoder: bytes, change: int, fingerprint: str = "") -> None:
-        kept = bytes(txn.get(encoder, NUMBER.pack(0) + fingerprint.encode(), self._encoders))
+        kept = bytes(txn.get(encoder, NUMBER.pack(0) + fingerprint.encode(errors="replace"), self._encoders))
         count = NUMBER.unpack_from(kept)[0] + change
         if count > 0:
             txn.put(encoder, NUMBER.pack(count) + kept[NUMBER.size :], db=self._encoders)
@@ -272,7 +275,7 @@ def _telling_damage() -> Iterator[None]:
     """LMDB's words for a file that is none of its own, or is broken, as one error."""
     try:
         yield
-    except DAMAGE as error:
+    except (*DAMAGE, struct.error) as error:
         raise DamageError(str(error)) from error
 
 

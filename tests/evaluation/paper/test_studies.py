@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -36,7 +35,7 @@ AG = Comparison("5.2-ag", "AG", pollutions=(0.0, 0.04))
 @pytest.fixture
 def setting(small_folder: Path, tmp_path: Path, tiny_bert: Path) -> Setting:
     encoder = load_encoder(str(tiny_bert))
-    return Setting(tmp_path / "out", str(small_folder), encoder, runs=1, cache=tmp_path / "cache")
+    return Setting(tmp_path / "out", str(small_folder), encoder, runs=1)
 
 
 def test_there_is_a_study_for_every_part_of_the_paper() -> None:
@@ -107,9 +106,8 @@ def test_a_killed_study_goes_on_where_it_stopped(setting: Setting, tmp_path: Pat
     """A real process, killed as soon as it has some rows; the rerun ends with the rows of an undisturbed run."""
     command = [sys.executable, "-m", "strays", "study", "5.2-ag", "--data", setting.data, "--encoder", str(tiny_bert)]
     command += ["--runs", "1", "--out", str(setting.out)]
-    environment = os.environ | {"STRAYS_CACHE": str(tmp_path / "cache")}
     path = setting.out / "5.2-ag.jsonl"
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     for _ in range(1200):
         if (path.exists() and path.stat().st_size > 2000) or process.poll() is not None:
             break

@@ -39,13 +39,12 @@ def no_progress(what: str) -> AbstractContextManager[Callable[[int, int | None],
 
 @dataclass(frozen=True)
 class Setting:
-    """What a study is run with: the corpora's folder, the encoder, how many seeds, where rows and embeddings go."""
+    """What a study is run with: the corpora's folder, the encoder, how many seeds, where rows go."""
 
     out: Path
     data: str | None = None
     encoder: TransformerEncoder | None = None
     runs: int = RUNS
-    cache: Path | None = None
     progress: Progress = no_progress
 
     @property
@@ -74,7 +73,7 @@ class Setting:
     def embeddings(self, corpus: LabelledCorpus, rows: set[int]) -> np.ndarray:
         """The corpus's embeddings, from the cache where they are there."""
         with self.progress(f"encoding {corpus.name}") as progress:
-            return embed(corpus, rows, self._encoder, cache=self.cache, progress=progress)
+            return embed(corpus, rows, self._encoder, progress=progress)
 
 
 class Study(ABC):
