@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import lmdb
 import numpy as np
 
+from strays.cache.chunk import DamageError
 from strays.cache.folder import EMBEDDINGS, KEPT, cache_folder, cache_size, check_size, remove, size_in_words, sizes
-from strays.cache.store import DamageError, Store
+from strays.cache.store import Store
 from strays.errors import StraysWarning, UsageError, first_line
 
 Answer = TypeVar("Answer")
