@@ -32,7 +32,7 @@ def cache_size() -> int:
     given = os.environ.get("STRAYS_CACHE_SIZE")
     if not given:
         return DEFAULT_SIZE
-    parts = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", given.upper(), re.ASCII)
+    parts = re.fullmatch(r"\s*(\d{1,20}(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", given.upper(), re.ASCII)
     units = BINARY_UNITS if parts and parts[3] else UNITS
     if parts is None or parts[2] not in units:
         raise UsageError(
