@@ -94,6 +94,12 @@ def test_every_float_comes_back_bit_for_bit(
         cache.close()
 
 
+def test_zeros_and_nans_keep_their_bits(cache: EmbeddingCache) -> None:
+    bits = np.array([[0x80000000, 0x7F800001, 0xFFC12345, 0x00000001, 0x7F800000]], dtype=np.uint32)
+    cache.put("f", ["a"], bits.view(np.float32))
+    assert np.array_equal(cache.get("f", ["a"])[1].view(np.uint32), bits)
+
+
 def test_half_characters_do_not_share_an_embedding(cache: EmbeddingCache) -> None:
     texts = ["a\ud800", "a\udfff", "a?", "a\ufffd", "\ud83d\ude00", "\U0001f600"]
     cache.put("f", texts, np.arange(12, dtype=np.float32).reshape(6, 2))
@@ -116,6 +122,14 @@ def test_what_is_kept_stays(cache: EmbeddingCache) -> None:
     cache.put("f", ["a", "c"], np.array([[9], [3]]))
     assert cache.get("f", ["a", "b", "c"])[1].tolist() == [[1], [2], [3]]
     assert cache.info().entries == {"f": 3}
+
+
+def test_putting_again_takes_no_room(cache: EmbeddingCache) -> None:
+    rows = np.ones((1000, 500), dtype=np.float32)
+    cache.put("f", ["the oldest"], rows[:1])
+    for _ in range(20):
+        cache.put("f", [str(i) for i in range(1000)], rows)
+    assert cache.get("f", ["the oldest"])[0].all()
 
 
 def test_a_new_process_finds_it(cache: EmbeddingCache, own_cache: Path) -> None:
@@ -279,13 +293,16 @@ def test_killed_while_writing(cache: EmbeddingCache, own_cache: Path) -> None:
     assert file_of(own_cache).stat().st_size <= SMALL
 
 
-def test_a_forked_child_and_its_parent_go_on(cache: EmbeddingCache) -> None:
+def test_a_forked_child_and_its_parent_go_on(cache: EmbeddingCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, init = [], Store.__init__
+    monkeypatch.setattr(Store, "__init__", lambda *args: opened.append(os.getpid()) or init(*args))
     texts = texts_of("t", 0, 100)
     cache.put("f", texts, embeddings_of(texts))
     child = os.fork()
     if not child:
         try:
             assert check_right(cache, "f", texts) == 100
+            assert opened[-1] == os.getpid()
             cache.put("f", ["of the child"], embeddings_of(["of the child"]))
             os._exit(0)
         finally:
