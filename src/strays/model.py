@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -27,6 +28,8 @@ FEWEST_TEXTS = 3
 # Up to this many presumed normal texts all are held out in turn, in folds; of more, a share is held out once for all.
 MOST_IN_FOLDS = 2000
 HELD_OUT = 0.2
+# Texts whose embeddings are in memory together when scoring.
+SCORED_AT_ONCE = 131_072
 
 
 @dataclass(frozen=True)
@@ -186,9 +189,15 @@ class TextOutlierDetector(BaseEstimator):
         """One float for each text; higher is odder. A text's score does not depend on the others."""
         self._require_fitted()
         texts = check_texts(texts)
-        if not texts:
-            return np.empty(0)
-        return self.detector_.anomaly_score(self._encode(texts))
+        blocks = [texts[start : start + SCORED_AT_ONCE] for start in range(0, len(texts), SCORED_AT_ONCE)]
+        with ThreadPoolExecutor(1) as beside:  # the detector works on a block while the next is encoded
+            scores: list[Future[np.ndarray]] = []
+            for block in blocks:
+                X = self._encode(block)
+                if scores:
+                    scores[-1].result()  # so that no more than two blocks' embeddings are in memory
+                scores.append(beside.submit(self.detector_.anomaly_score, X))
+            return np.concatenate([np.empty(0), *(part.result() for part in scores)])
 
     def p_value(self, texts: Sequence[str]) -> np.ndarray:
         """The share of fresh normal texts expected to score at least as high as each text."""
@@ -264,7 +273,7 @@ class TextOutlierDetector(BaseEstimator):
     def info(self) -> dict[str, Any]:
         """What this model is, as plain data."""
         self._require_fitted()
-        settings = getattr(self.encoder_, "settings", None)
+        settings = getattr(self.encoder_, "pinned", None)
         return {
             "encoder": settings.to_dict() if settings else {"name": type(self.encoder_).__name__},
             "detector": {
@@ -286,7 +295,7 @@ class TextOutlierDetector(BaseEstimator):
         name = _registered_name(self.detector_)
         if name not in DETECTORS:
             raise ModelError(f"a {name} cannot be saved; expected one of {', '.join(DETECTORS)}")
-        settings = getattr(self.encoder_, "settings", None)
+        settings = getattr(self.encoder_, "pinned", None)
         config = {
             "strays_version": __version__,
             "encoder": {
@@ -333,7 +342,8 @@ class TextOutlierDetector(BaseEstimator):
                 for place in ("detector/", "examples/")
             )
             if encoder is None:
-                encoder = load_encoder(**settings, device=device, progress=progress)
+                # Models older than the choice of a precision are of full precision.
+                encoder = load_encoder(**{"precision": "full", **settings}, device=device, progress=progress)
             model = cls(
                 encoder=encoder,
                 detector=detector,

@@ -51,4 +51,6 @@ def test_agrees_with_sentence_transformers() -> None:
     sentence_transformers = pytest.importorskip("sentence_transformers")
     texts = ["A cat sleeps.", "Bond yields rose sharply after the announcement.", "", "word " * 500]
     theirs = sentence_transformers.SentenceTransformer(str(sources.bundled_folder()), device="cpu").encode(texts)
-    np.testing.assert_allclose(load_encoder(device="cpu").encode(texts), theirs, atol=1e-5)
+    np.testing.assert_allclose(load_encoder(device="cpu", precision="full").encode(texts), theirs, atol=1e-5)
+    chosen = load_encoder(device="cpu").encode(texts)
+    assert (chosen * theirs).sum(1).mean() > 0.99

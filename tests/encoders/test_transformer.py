@@ -32,10 +32,12 @@ def reference(folder: Path, text: str, pooling: str = "mean") -> np.ndarray:
     return (hidden.mean(0) if pooling == "mean" else hidden[0]).numpy()
 
 
+@pytest.mark.parametrize("runtime", ["torch", "onnx"])
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
-def test_agrees_with_transformers_run_by_hand(tiny_bert: Path, pooling: str) -> None:
+def test_agrees_with_transformers_run_by_hand(tiny_bert: Path, pooling: str, runtime: str) -> None:
     texts = ["the cat sleeps", "a dog", "the cow eats in the garden near the old barn and sings", ""]
-    embeddings = load_encoder(str(tiny_bert), pooling=pooling, tokens_per_batch=40).encode(texts)
+    encoder = load_encoder(str(tiny_bert), pooling=pooling, precision="full", runtime=runtime, tokens_per_batch=40)
+    embeddings = encoder.encode(texts)
     assert embeddings.dtype == np.float32
     for text, embedding in zip(texts, embeddings, strict=True):
         np.testing.assert_allclose(embedding, reference(tiny_bert, text, pooling), atol=1e-5)
@@ -64,18 +66,6 @@ def test_each_distinct_text_is_encoded_once_and_progress_is_told(encoder: Transf
     assert np.array_equal(embeddings[:60], embeddings[60:120])
     assert calls[-1] == (60, 60)
     assert [done for done, _ in calls] == sorted({done for done, _ in calls})
-
-
-def test_batches_keep_to_the_token_budget(encoder: TransformerEncoder) -> None:
-    encoder.tokens_per_batch = 64
-    texts = [" ".join(["cat"] * n) for n in range(1, 50)]
-    seen = []
-    for positions, ids in encoder._batches(texts):
-        longest = max(map(len, ids))
-        assert len(ids) * longest <= 64 or len(ids) == 1
-        assert len(positions) == len(ids)
-        seen += positions.tolist()
-    assert sorted(seen) == list(range(49))
 
 
 def test_normalized_embeddings_have_length_one(tiny_bert: Path) -> None:

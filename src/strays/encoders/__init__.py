@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from strays.cache import EmbeddingCache
 from strays.encoders.base import Encoder, LoadedEncoder
-from strays.encoders.settings import POOLINGS, EncoderSettings
+from strays.encoders.settings import POOLINGS, PRECISIONS, EncoderSettings
 from strays.encoders.sources import NAMED, is_static
 from strays.errors import UsageError
 
 __all__ = ["NAMED", "Encoder", "LoadedEncoder", "load_encoder"]
+
+RUNTIMES = ("auto", "onnx", "torch")
 
 
 def load_encoder(
@@ -19,8 +22,11 @@ def load_encoder(
     pooling: str | None = None,
     normalize: bool | None = None,
     max_length: int | None = None,
+    precision: str | None = None,
     device: str = "auto",
-    tokens_per_batch: int = 4096,
+    runtime: str = "auto",
+    tokens_per_batch: int | None = None,
+    cache: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> LoadedEncoder:
     """An encoder by name; its model is loaded when it first encodes.
@@ -38,10 +44,17 @@ def load_encoder(
         Scale every embedding to length 1; by default what the model's files say.
     max_length
         Longest text in tokens; longer ones are cut. By default the model's own limit.
+    precision
+        'full' or 'int8'; by default int8 on a CPU with ONNX Runtime, where it stays close to the exact embeddings. A
+        saved model remembers which. On a GPU bfloat16 stands for both.
     device
         'auto' takes a GPU where there is one; static encoders need none.
+    runtime
+        'auto', 'onnx' or 'torch'.
     tokens_per_batch
-        Tokens in one batch, padding included.
+        Tokens in one batch, padding included; by default what suits the machine.
+    cache
+        Keep embeddings on disk, and look them up there; see `strays cache`.
     progress
         Called with (texts done, texts in all) as encoding goes on.
     """
@@ -49,13 +62,21 @@ def load_encoder(
         raise UsageError(f"pooling is {pooling!r}; expected {' or '.join(map(repr, POOLINGS))}")
     if max_length is not None and max_length < 3:
         raise UsageError(f"max_length is {max_length}; expected at least 3, since two tokens mark a text's ends")
-    if tokens_per_batch < 1:
+    if precision not in (None, *PRECISIONS):
+        raise UsageError(f"precision is {precision!r}; expected {' or '.join(map(repr, PRECISIONS))}")
+    if runtime not in RUNTIMES:
+        raise UsageError(f"runtime is {runtime!r}; expected one of {', '.join(map(repr, RUNTIMES))}")
+    if runtime == "torch" and precision == "int8":
+        raise UsageError("precision is 'int8' and runtime 'torch'; expected precision='full', or runtime='onnx'")
+    if tokens_per_batch is not None and tokens_per_batch < 1:
         raise UsageError(f"tokens_per_batch is {tokens_per_batch}; expected at least 1")
-    settings = EncoderSettings(str(name), revision, pooling, normalize, max_length)
+    settings = EncoderSettings(str(name), revision, pooling, normalize, max_length, precision)
     if is_static(settings.name):
         from strays.encoders.static import StaticEncoder
 
         return StaticEncoder(settings, progress)
     from strays.encoders.transformer import TransformerEncoder
 
-    return TransformerEncoder(settings, device, tokens_per_batch, progress)
+    return TransformerEncoder(
+        settings, device, runtime, tokens_per_batch, EmbeddingCache() if cache else None, progress
+    )

@@ -36,6 +36,16 @@ class LoadedEncoder(Encoder, Protocol):
         """Hash of what an embedding depends on."""
         ...
 
+    @property
+    def pinned(self) -> EncoderSettings:
+        """The settings that make the same encoder again on another machine, whatever is installed there."""
+        ...
+
+    @property
+    def runs_on(self) -> str:
+        """What runs the model, in words."""
+        ...
+
 
 def check_texts(texts: Sequence[str]) -> list[str]:
     """The texts as a list of strings, or an error that names the first that is none."""

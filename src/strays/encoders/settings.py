@@ -10,6 +10,7 @@ from typing import Any
 from strays.errors import EncoderError, first_line
 
 POOLINGS = ("mean", "cls")
+PRECISIONS = ("full", "int8")
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class EncoderSettings:
     pooling: str | None = None
     normalize: bool | None = None
     max_length: int | None = None
+    precision: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for a model's config."""

@@ -84,6 +84,16 @@ class StaticEncoder:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @property
+    def pinned(self) -> EncoderSettings:
+        """The settings: nothing in them depends on what is installed."""
+        return self.settings
+
+    @property
+    def runs_on(self) -> str:
+        """What runs the model, in words."""
+        return "a table of word pieces"
+
+    @property
     def _normalize(self) -> bool:
         return self.settings.normalize is not False
 

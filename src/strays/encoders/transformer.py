@@ -1,32 +1,49 @@
 """A BERT-like transformer as an encoder: tokenize, run, pool.
 
-The model is loaded when the first text is encoded. Each distinct text is encoded once; texts are sorted by length and
-cut into batches of about `tokens_per_batch` tokens, padding included, so that little of the work is padding.
+Nothing is loaded before the first text is encoded, and no weights where all texts are in the cache. Each distinct text
+is encoded once. What runs the model is chosen for the machine: PyTorch on a GPU; on a CPU ONNX Runtime where it is
+installed and knows the model's kind, and else PyTorch.
 """
 
 from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from strays.encoders import scripts, sources
+from strays.cache import EmbeddingCache, cache_folder
+from strays.encoders import onnx_graph, onnx_runtime, scripts, sources
 from strays.encoders.base import check_texts
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
-from strays.errors import EncoderError, StraysWarning, UsageError, first_line
+from strays.encoders.tokens import Batch, Tokens
+from strays.encoders.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime, torch_device
+from strays.errors import EncoderError, StraysWarning, first_line
 
 if TYPE_CHECKING:
     import torch
 
-# Texts tokenized together. Sorting by characters first makes their lengths alike; sorting by tokens then is exact.
-WINDOW = 4096
+# Embeddings put into the cache together.
+KEPT_TOGETHER = 2048
+# Texts tokenized together. A GPU works through more of them while the next are tokenized.
+WINDOW, GPU_WINDOW = 4096, 16_384
+
+
+class Runtime(Protocol):
+    """What runs a model: batches of token ids to embeddings. Its str() says what it is."""
+
+    @property
+    def tokens_per_batch(self) -> int:
+        """Tokens in one batch that suit it best, padding included."""
+
+    def run(self, batches: Iterable[Batch]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(rows, embeddings) of each batch, in order."""
 
 
 class TransformerEncoder:
@@ -38,8 +55,12 @@ class TransformerEncoder:
         Which model, and how its tokens become one vector.
     device
         'auto' takes a GPU where there is one; or 'cpu', 'cuda', 'cuda:1', 'mps'.
+    runtime
+        'auto', 'onnx' or 'torch'.
     tokens_per_batch
-        Tokens in one batch, padding included.
+        Tokens in one batch, padding included; None for what suits the runtime.
+    cache
+        Where embeddings are kept and looked up; None for nowhere. Not used on a GPU, which is faster.
     progress
         Called with (distinct texts encoded so far, distinct texts in all) after every batch.
     """
@@ -48,12 +69,16 @@ class TransformerEncoder:
         self,
         settings: EncoderSettings,
         device: str = "auto",
-        tokens_per_batch: int = 4096,
+        runtime: str = "auto",
+        tokens_per_batch: int | None = None,
+        cache: EmbeddingCache | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.settings = settings
         self.device = device
+        self.runtime = runtime
         self.tokens_per_batch = tokens_per_batch
+        self.cache = cache
         self.progress = progress
         self._warned_scripts: set[str] = set()
 
@@ -62,24 +87,28 @@ class TransformerEncoder:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings of shape (len(texts), dimension)."""
-        # A lone surrogate is no character and cannot be tokenized; the replacement keeps the rest of its text.
-        texts = [text.encode("utf-8", "replace").decode("utf-8") for text in check_texts(texts)]
-        position = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-        distinct = list(position)
+        texts = _whole_characters(check_texts(texts))
+        distinct = list(dict.fromkeys(texts))
         self._warn_of_script(distinct)
         out = np.empty((len(distinct), self.dimension), dtype=np.float32)
-        done = 0
-        for batch, ids in self._batches(distinct):
-            out[batch] = self._embed(ids)
-            done += len(batch)
+        missing = self._look_up(distinct, out)
+        done = len(distinct) - len(missing)
+        for rows, embeddings in self._run([distinct[i] for i in missing.tolist()]):
+            out[missing[rows]] = embeddings
+            done += len(rows)
             if self.progress:
                 self.progress(done, len(distinct))
+        if self.progress and distinct and not len(missing):
+            self.progress(done, done)
+        if len(distinct) == len(texts):
+            return out
+        position = {text: i for i, text in enumerate(distinct)}
         return out[[position[text] for text in texts]]
 
     @property
     def dimension(self) -> int:
         """Length of an embedding."""
-        return int(self._model.config.hidden_size)
+        return int(self._config.hidden_size)
 
     @cached_property
     def folder(self) -> Path:
@@ -89,10 +118,71 @@ class TransformerEncoder:
     @cached_property
     def resolved(self) -> EncoderSettings:
         """The settings with nothing left open."""
+        if self.settings.precision is not None or not self._on_onnx:
+            return replace(self._shape, precision=self.settings.precision or "full")
+        return replace(self._shape, precision=self._onnx_model.kept.best)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the weights, the vocabulary and the settings: what an embedding depends on."""
+        if self.resolved.precision == "full":
+            return self._base_fingerprint
+        exactly = f"{self._base_fingerprint}\nprecision=int8\ngraph={onnx_graph.GRAPH_VERSION}"
+        return hashlib.sha256(exactly.encode()).hexdigest()
+
+    @property
+    def pinned(self) -> EncoderSettings:
+        """The settings that make the same encoder again on another machine, whatever is installed there."""
+        return replace(self.settings, precision=self.resolved.precision)
+
+    @property
+    def runs_on(self) -> str:
+        """What runs the model, in words."""
+        return str(self._runtime)
+
+    # ---- the cache ---------------------------------------------------------------------------------------------------
+
+    def _look_up(self, texts: list[str], out: np.ndarray) -> np.ndarray:
+        """Fill in the embeddings that are kept; which texts are missing."""
+        if self.cache is None or self._torch_device.type == "cuda" or not texts:
+            return np.arange(len(texts))
+        found, embeddings = self.cache.get(self.fingerprint, texts)
+        if found.any() and embeddings.shape[1] == out.shape[1]:
+            out[found] = embeddings
+            return np.flatnonzero(~found)
+        return np.arange(len(texts))
+
+    def _run(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(rows, embeddings) of texts that are not kept, which then are; a stopped job loses the last few."""
+        if not texts:
+            return
+        batches = self._tokens.batches(texts, self.tokens_per_batch or self._runtime.tokens_per_batch)
+        if self.cache is None or self._torch_device.type == "cuda":
+            yield from self._runtime.run(batches)
+            return
+        fresh: list[tuple[np.ndarray, np.ndarray]] = []
+        for rows, embeddings in self._runtime.run(batches):
+            yield rows, embeddings
+            fresh.append((rows, embeddings))
+            if sum(len(part) for part, _ in fresh) >= KEPT_TOGETHER:
+                self._keep(texts, fresh)
+                fresh = []
+        self._keep(texts, fresh)
+
+    def _keep(self, texts: list[str], fresh: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        if self.cache is not None and fresh:
+            rows = np.concatenate([part for part, _ in fresh])
+            self.cache.put(self.fingerprint, [texts[i] for i in rows], np.concatenate([part for _, part in fresh]))
+
+    # ---- the model ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _shape(self) -> EncoderSettings:
+        """The settings with nothing but the precision left open."""
         own = own_settings(self.folder)
         given = {key: value for key, value in self.settings.to_dict().items() if value is not None}
         settings = replace(own, **given)
-        limit = position_limit(self._model.config, self._tokenizer)
+        limit = position_limit(self._config, self._tokenizer)
         length = min(settings.max_length or limit, limit)
         if settings.pooling not in POOLINGS:
             raise EncoderError(
@@ -102,37 +192,66 @@ class TransformerEncoder:
         return replace(settings, max_length=length)
 
     @cached_property
-    def fingerprint(self) -> str:
-        """Hash of the weights, the vocabulary and the settings: what an embedding depends on."""
-        resolved = self.resolved.to_dict()
+    def _base_fingerprint(self) -> str:
+        shape = self._shape.to_dict()
         files = [*sources.weight_files(self.folder), *sources.vocabulary_files(self.folder)]
         parts = [sources.sha256(path) for path in files]
-        parts += [f"{key}={resolved[key]}" for key in ("pooling", "normalize", "max_length")]
+        parts += [f"{key}={shape[key]}" for key in ("pooling", "normalize", "max_length")]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @cached_property
     def _torch_device(self) -> torch.device:
-        import torch
-
-        if self.device != "auto":
-            try:
-                return torch.zeros(1, device=self.device).device
-            except (RuntimeError, AssertionError) as error:
-                raise UsageError(
-                    f"device {self.device!r} cannot be used here ({first_line(error)}); expected auto, cpu, cuda or mps"
-                ) from error
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+        return torch_device(self.device)
 
     @cached_property
-    def _model(self) -> Any:
+    def _on_onnx(self) -> bool:
+        """Whether ONNX Runtime is what runs the model."""
+        needed = self.runtime == "onnx" or self.settings.precision == "int8"
+        possible = self.runtime != "torch" and self._torch_device.type == "cpu"
+        if possible and needed and not onnx_runtime.available():
+            raise EncoderError(
+                f"the encoder {self.settings.name!r} is to run in 8 bits or on ONNX Runtime, which is not installed; "
+                f"install it: {onnx_runtime.PIP}"
+            )
+        if possible and needed and not onnx_graph.supports(self._config):
+            raise EncoderError(
+                f"the encoder {self.settings.name!r} is a {self._config.model_type}, which strays cannot run in 8 bits "
+                f"or on ONNX Runtime; expected one of {', '.join(onnx_graph.MODEL_TYPES)}. Leave precision and runtime "
+                "to strays"
+            )
+        return possible and onnx_runtime.available() and onnx_graph.supports(self._config)
+
+    @cached_property
+    def _runtime(self) -> Runtime:
+        if self._on_onnx:
+            return onnx_runtime.OnnxRuntime(self._onnx_model, str(self.resolved.precision))
+        device, model = self._torch_device, self._load_model()
+        if device.type != "cuda":
+            return TorchRuntime(model, self._shape, device)
+        if onnx_graph.supports(self._config):
+            return PackedGpuRuntime(model, self._config, self._shape, device)
+        return GpuRuntime(model, self._shape, device)
+
+    @cached_property
+    def _onnx_model(self) -> onnx_runtime.OnnxModel:
+        name = f"onnx-{onnx_graph.GRAPH_VERSION}-{self._base_fingerprint[:16]}"
+        return onnx_runtime.OnnxModel(
+            cache_folder() / "models" / name, self._shape, self._config, load=self._load_model
+        )
+
+    def _load_model(self) -> Any:
         import torch
         from transformers import AutoModel
 
         with _quiet(), self._loading():
-            model = AutoModel.from_pretrained(self.folder, local_files_only=True, dtype=torch.float32)
-        return model.to(self._torch_device).eval()
+            return AutoModel.from_pretrained(self.folder, local_files_only=True, dtype=torch.float32).eval()
+
+    @cached_property
+    def _config(self) -> Any:
+        from transformers import AutoConfig
+
+        with _quiet(), self._loading():
+            return AutoConfig.from_pretrained(self.folder, local_files_only=True)
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -140,6 +259,11 @@ class TransformerEncoder:
 
         with _quiet(), self._loading():
             return AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
+
+    @cached_property
+    def _tokens(self) -> Tokens:
+        window = GPU_WINDOW if self._torch_device.type == "cuda" else WINDOW
+        return Tokens(self._tokenizer, self._shape.max_length or 0, window)
 
     @contextmanager
     def _loading(self) -> Iterator[None]:
@@ -150,51 +274,6 @@ class TransformerEncoder:
                 f"could not load the encoder in {self.folder} ({first_line(error)}). "
                 "Expected a complete BERT-like model; get its files again"
             ) from error
-
-    def _batches(self, texts: list[str]) -> Iterator[tuple[np.ndarray, list[list[int]]]]:
-        """(positions, token ids) of texts of similar length, the longest first: memory runs out at once or never."""
-        by_characters = np.argsort([-len(text) for text in texts], kind="stable")
-        for start in range(0, len(texts), WINDOW):
-            window = by_characters[start : start + WINDOW]
-            ids = self._tokenizer(
-                [texts[i] for i in window],
-                truncation=True,
-                max_length=self.resolved.max_length,
-                return_attention_mask=False,
-                return_token_type_ids=False,
-            )["input_ids"]
-            by_tokens = np.argsort([-len(tokens) for tokens in ids], kind="stable")
-            at = 0
-            while at < len(by_tokens):
-                longest = max(1, len(ids[by_tokens[at]]))
-                batch = by_tokens[at : at + max(1, self.tokens_per_batch // longest)]
-                yield window[batch], [ids[i] for i in batch]
-                at += len(batch)
-
-    def _embed(self, ids: list[list[int]]) -> np.ndarray:
-        import torch
-
-        longest = max(1, max(map(len, ids)))
-        pad = self._tokenizer.pad_token_id or 0
-        tokens = np.full((len(ids), longest), pad, dtype=np.int64)
-        mask = np.zeros((len(ids), longest), dtype=np.int64)
-        for row, sequence in enumerate(ids):
-            tokens[row, : len(sequence)] = sequence
-            mask[row, : len(sequence)] = 1
-        device = self._torch_device
-        with torch.inference_mode():
-            attention = torch.from_numpy(mask).to(device)
-            hidden = self._model(
-                input_ids=torch.from_numpy(tokens).to(device), attention_mask=attention
-            ).last_hidden_state  # (texts, tokens, dimension)
-            if self.resolved.pooling == "cls":
-                pooled = hidden[:, 0]
-            else:
-                weight = attention.unsqueeze(-1).to(hidden.dtype)
-                pooled = (hidden * weight).sum(1) / weight.sum(1).clamp(min=1)
-            if self.resolved.normalize:
-                pooled = torch.nn.functional.normalize(pooled, dim=1)
-            return pooled.float().cpu().numpy()
 
     def _warn_of_script(self, texts: list[str]) -> None:
         counts = scripts.script_counts(texts)
@@ -217,6 +296,15 @@ class TransformerEncoder:
         tokenizer = self._tokenizer
         pieces = tokenizer.batch_decode([[i] for i in range(len(tokenizer))])
         return scripts.known_scripts(pieces) | {"LATIN"}
+
+
+def _whole_characters(texts: list[str]) -> list[str]:
+    """A lone surrogate is no character and cannot be tokenized; the replacement keeps the rest of its text."""
+    try:
+        "".join(texts).encode("utf-8")
+    except UnicodeEncodeError:
+        return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    return texts
 
 
 @contextmanager

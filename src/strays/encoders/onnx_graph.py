@@ -1,0 +1,199 @@
+"""A BERT as an ONNX graph: in float32, or with 8-bit products whose results do not depend on the batch.
+
+The usual dynamic quantization takes one scale from all rows of a batch, so that a text's embedding depends on its
+neighbours. Here every token has a scale of its own, s = max |x| / 127, and every output channel of a weight matrix
+another, t = max |w| / 63:
+
+    x W ~ s t (round(x / s) round(W / t))
+
+The product in the middle is one of whole numbers and exact. Weights keep to 7 bits because processors without VNNI add
+pairs of products in 16 bits, which 8-bit weights overflow. Softmax, normalisation and GELU stay in float32.
+
+Written by hand rather than exported by torch: half the nodes, and kernels chosen by measuring
+(benchmarks/encoding.py): the fused attention and skip normalisation of ONNX Runtime are slower here than their parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+# Raised when a graph of the same weights changes: kept graphs and int8 embeddings are of one version.
+GRAPH_VERSION = 1
+OPSET = 19
+MICROSOFT = "com.microsoft"
+# RoBERTa's and CamemBERT's layers are BERT's; their positions start behind the padding index.
+MODEL_TYPES = ("bert", "roberta", "xlm-roberta", "camembert")
+MASKED = -1e9
+# The lowest value of GELU is about -0.17; 16 steps below zero reach it, and the other 239 are for what is above.
+GELU_LOWEST, GELU_ZERO = 0.17, 16
+
+
+def supports(config: Any) -> bool:
+    """Whether a model with this config of transformers can be written as such a graph."""
+    return (
+        config.model_type in MODEL_TYPES
+        and config.hidden_act == "gelu"
+        and getattr(config, "position_embedding_type", "absolute") in (None, "absolute")
+        and not getattr(config, "is_decoder", False)
+    )
+
+
+def bert_graph(
+    weights: Mapping[str, np.ndarray], config: Any, *, pooling: str, normalize: bool, int8: bool = False
+) -> bytes:
+    """The model as ONNX: input_ids and attention_mask (texts, tokens) in, embedding (texts, dimension) out."""
+    graph = _Graph(weights, config.hidden_size, int8)
+    x = _embeddings(graph, config)
+    mask = graph.op("Cast", "attention_mask", to=1)
+    absent = graph.op("Mul", graph.op("Sub", graph.scalar(1.0), mask), graph.scalar(MASKED))
+    absent = graph.op("Unsqueeze", absent, graph.ints(1, 2))  # (texts, 1, 1, tokens)
+    for i in range(config.num_hidden_layers):
+        x = _layer(graph, f"encoder.layer.{i}.", x, absent, config)
+    if pooling == "cls":
+        pooled = graph.op("Gather", x, graph.constant(np.int64(0)), axis=1)
+    else:
+        total = graph.op("Squeeze", graph.op("MatMul", graph.op("Unsqueeze", mask, graph.ints(1)), x), graph.ints(1))
+        count = graph.op("Max", graph.op("ReduceSum", mask, graph.ints(1)), graph.scalar(1.0))
+        pooled = graph.op("Div", total, count)
+    if normalize:
+        length = graph.op("ReduceL2", pooled, graph.ints(1))
+        pooled = graph.op("Div", pooled, graph.op("Max", length, graph.scalar(1e-12)))
+    return graph.serialize(pooled)
+
+
+def _embeddings(graph: _Graph, config: Any) -> str:
+    """Word, position and type embeddings, added and normalised. Only texts alone are encoded, all of type 0."""
+    first = config.pad_token_id + 1 if "roberta" in config.model_type or config.model_type == "camembert" else 0
+    places = graph["embeddings.position_embeddings.weight"][first:]
+    if "embeddings.token_type_embeddings.weight" in graph.weights:
+        places = places + graph["embeddings.token_type_embeddings.weight"][0]
+    n_tokens = graph.op("Shape", "input_ids", start=1, end=2)
+    place = graph.op("Slice", graph.constant(places), graph.ints(0), n_tokens, graph.ints(0))
+    word = graph.op("Gather", graph.constant(graph["embeddings.word_embeddings.weight"]), "input_ids")
+    return graph.layer_norm(graph.op("Add", word, place), "embeddings.LayerNorm", config.layer_norm_eps)
+
+
+def _layer(graph: _Graph, name: str, x: str, absent: str, config: Any) -> str:
+    heads, width = config.num_attention_heads, config.hidden_size // config.num_attention_heads
+    seen = graph.quantized(x)
+    part = {}
+    for role, order in (("query", [0, 2, 1, 3]), ("key", [0, 2, 3, 1]), ("value", [0, 2, 1, 3])):
+        W, b = graph[f"{name}attention.self.{role}.weight"], graph[f"{name}attention.self.{role}.bias"]
+        shrink = np.float32(width**-0.5 if role == "query" else 1.0)
+        y = graph.op("Add", graph.product(seen, W * shrink), graph.constant(b * shrink))
+        part[role] = graph.op("Transpose", graph.shaped(y, heads, width), perm=order)
+    attention = graph.op("MatMul", part["query"], part["key"])  # (texts, heads, tokens, tokens)
+    attention = graph.op("Softmax", graph.op("Add", attention, absent), axis=-1)
+    mixed = graph.op("Transpose", graph.op("MatMul", attention, part["value"]), perm=[0, 2, 1, 3])
+    mixed = graph.dense(graph.quantized(graph.shaped(mixed, config.hidden_size)), f"{name}attention.output.dense")
+    x = graph.layer_norm(graph.op("Add", mixed, x), f"{name}attention.output.LayerNorm", config.layer_norm_eps)
+    inner = graph.product(graph.quantized(x), graph[f"{name}intermediate.dense.weight"])
+    inner = graph.op("BiasGelu", inner, graph.constant(graph[f"{name}intermediate.dense.bias"]), domain=MICROSOFT)
+    outer = graph.dense(graph.quantized(inner, after_gelu=True), f"{name}output.dense")
+    return graph.layer_norm(graph.op("Add", outer, x), f"{name}output.LayerNorm", config.layer_norm_eps)
+
+
+class _Rows:
+    """A matrix about to be multiplied: itself, or its 8-bit form with a scale for each row and the zero's code."""
+
+    def __init__(self, values: str, scale: str = "", zero: str = "") -> None:
+        self.values, self.scale, self.zero = values, scale, zero
+
+
+class _Graph:
+    """Nodes and constants of a graph as they are added; every operation returns the name of what it makes."""
+
+    def __init__(self, weights: Mapping[str, np.ndarray], dimension: int, int8: bool) -> None:
+        self.weights, self.dimension, self.int8 = weights, dimension, int8
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return np.asarray(self.weights[name], dtype=np.float32)
+
+    def op(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        from onnx import helper
+
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], domain=domain, **attributes))
+        return name
+
+    def constant(self, value: np.ndarray | np.generic) -> str:
+        from onnx import numpy_helper
+
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
+        return name
+
+    def scalar(self, value: float) -> str:
+        return self.constant(np.float32(value))
+
+    def ints(self, *values: int) -> str:
+        return self.constant(np.array(values, dtype=np.int64))
+
+    def shaped(self, x: str, *last: int) -> str:
+        """(texts, tokens, *last)."""
+        shape = self.op("Concat", self.op("Shape", "input_ids"), self.ints(*last), axis=0)
+        return self.op("Reshape", x, shape)
+
+    def layer_norm(self, x: str, name: str, epsilon: float) -> str:
+        gamma, beta = self.constant(self[f"{name}.weight"]), self.constant(self[f"{name}.bias"])
+        return self.op("LayerNormalization", x, gamma, beta, epsilon=epsilon, axis=-1)
+
+    def dense(self, x: _Rows, name: str) -> str:
+        y = self.op("Add", self.product(x, self[f"{name}.weight"]), self.constant(self[f"{name}.bias"]))
+        return self.shaped(y, self.dimension) if self.int8 else y
+
+    def quantized(self, x: str, *, after_gelu: bool = False) -> _Rows:
+        """Rows ready for a product; in 8 bits all tokens of all texts become the rows of one matrix."""
+        if not self.int8:
+            return _Rows(x)
+        width = self.op("Shape", x, start=-1)
+        x = self.op("Reshape", x, self.op("Concat", self.ints(-1), width, axis=0))
+        last = self.ints(-1)
+        highest = self.op("ReduceMax", x, last)  # (rows, 1)
+        if after_gelu:
+            zero = GELU_ZERO
+            least = GELU_LOWEST / GELU_ZERO
+        else:
+            highest = self.op("Max", highest, self.op("Neg", self.op("ReduceMin", x, last)))
+            zero, least = 128, 1e-6
+        scale = self.op("Div", highest, self.scalar(255 - zero))
+        scale = self.op("Max", scale, self.scalar(least))
+        of_row = self.op("Reshape", scale, last)
+        code = self.constant(np.uint8(zero))
+        zeros = self.op("Expand", code, self.op("Shape", of_row))
+        return _Rows(self.op("QuantizeLinear", x, of_row, zeros, axis=0), scale, code)
+
+    def product(self, x: _Rows, W: np.ndarray) -> str:
+        """X W' of a weight matrix W (outputs, inputs), as torch keeps it."""
+        if not self.int8:
+            return self.op("MatMul", x.values, self.constant(W.T))
+        scale = np.maximum(np.abs(W).max(axis=1), 1e-8) / 63  # (outputs,)
+        codes = np.round(W / scale[:, None]).astype(np.int8)
+        y = self.op(
+            "MatMulIntegerToFloat",
+            x.values,
+            self.constant(codes.T),
+            self.scalar(1.0),
+            self.constant(scale.astype(np.float32)),
+            x.zero,
+            domain=MICROSOFT,
+        )
+        return self.op("Mul", y, x.scale)
+
+    def serialize(self, embedding: str) -> bytes:
+        from onnx import TensorProto, helper
+
+        inputs = [
+            helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"])
+            for name in ("input_ids", "attention_mask")
+        ]
+        self.nodes.append(helper.make_node("Identity", [embedding], ["embedding"]))
+        output = helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["texts", self.dimension])
+        graph = helper.make_graph(self.nodes, "bert", inputs, [output], self.constants)
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]
+        return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString())

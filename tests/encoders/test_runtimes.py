@@ -1,0 +1,248 @@
+"""What runs a model: each way agrees with transformers, and the choice among them is made and told."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strays import TextOutlierDetector
+from strays.cache import cache_folder
+from strays.encoders import load_encoder, onnx_graph, onnx_runtime
+from strays.encoders.packed_bert import PackedBert, padded_attention
+from strays.errors import EncoderError, ModelError, UsageError
+from tests.conftest import farm_texts
+
+TEXTS = [text + " near the old barn" * (i % 7) for i, text in enumerate(farm_texts(60))]
+
+
+@pytest.fixture
+def tiny_roberta(tiny_bert: Path, tmp_path: Path) -> Path:
+    """A model whose positions start behind the padding index."""
+    import torch
+    from transformers import AutoTokenizer, RobertaConfig, RobertaModel
+
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    config = RobertaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=48,
+        max_position_embeddings=70,
+        type_vocab_size=1,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    folder = tmp_path / "roberta"
+    RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["tiny_bert", "tiny_roberta"])
+@pytest.mark.parametrize("options", [{}, {"pooling": "cls"}, {"normalize": True}], ids=["mean", "cls", "normalized"])
+def test_the_graph_is_the_model(kind: str, options: dict[str, object], request: pytest.FixtureRequest) -> None:
+    name = str(request.getfixturevalue(kind))
+    exact = load_encoder(name, runtime="torch", **options).encode(TEXTS)  # type: ignore[arg-type]
+    full = load_encoder(name, precision="full", cache=False, **options)  # type: ignore[arg-type]
+    assert "ONNX Runtime, float32" in full.runs_on
+    np.testing.assert_allclose(full.encode(TEXTS), exact, atol=2e-6)
+    rounded = load_encoder(name, precision="int8", **options).encode(TEXTS)  # type: ignore[arg-type]
+    cosine = (rounded * exact).sum(1) / np.linalg.norm(rounded, axis=1) / np.linalg.norm(exact, axis=1)
+    assert cosine.mean() > 0.999
+    assert not np.array_equal(rounded, exact)
+
+
+@pytest.mark.parametrize("kind", ["tiny_bert", "tiny_roberta"])
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_packed_texts_give_what_padded_ones_give(kind: str, pooling: str, request: pytest.FixtureRequest) -> None:
+    import torch
+
+    encoder = load_encoder(str(request.getfixturevalue(kind)), runtime="torch", pooling=pooling)
+    exact = encoder.encode(TEXTS)
+    model = PackedBert(encoder._load_model(), encoder._config)  # type: ignore[attr-defined]
+    for batch in encoder._tokens.batches(TEXTS, 100):  # type: ignore[attr-defined]
+        lengths = torch.from_numpy(batch.lengths)
+        with torch.inference_mode():
+            hidden = model(torch.from_numpy(batch.packed), lengths, int(batch.lengths.max()))
+        firsts = hidden[lengths.cumsum(0) - lengths]
+        pooled = firsts if pooling == "cls" else torch.segment_reduce(hidden, "mean", lengths=lengths)
+        np.testing.assert_allclose(pooled.numpy(), exact[batch.rows], atol=2e-6)
+
+
+def test_the_gpus_kernel_is_the_attention_of_pytorch() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU here")
+    from strays.encoders.packed_bert import short_attention
+
+    torch.manual_seed(0)
+    lengths = torch.tensor([1, 128, 11, 40, 17], device="cuda")
+    qkv = torch.randn(int(lengths.sum()), 3 * 64, device="cuda", dtype=torch.bfloat16)
+    arguments = (qkv, lengths.cumsum(0) - lengths, lengths, 128, 2)
+    torch.testing.assert_close(short_attention(*arguments), padded_attention(*arguments), atol=2e-2, rtol=2e-2)
+
+
+def test_in_8_bits_a_text_does_not_depend_on_the_others(tiny_bert: Path) -> None:
+    encoder = load_encoder(str(tiny_bert), precision="int8", cache=False)
+    # One text with values far larger than the others' would coarsen a scale that all of them share.
+    together = encoder.encode([*TEXTS, "dog " * 50])
+    alone = np.vstack([encoder.encode([text]) for text in TEXTS])
+    np.testing.assert_allclose(together[:-1], alone, atol=1e-6)
+
+
+def test_auto_takes_int8_where_it_is_close_enough(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = load_encoder(str(tiny_bert))
+    assert encoder.pinned.precision == "int8"
+    assert "int8" in encoder.runs_on
+    monkeypatch.setattr(onnx_runtime, "FAITHFUL", 1.0)
+    encoder = load_encoder(str(tiny_bert))
+    assert encoder.pinned.precision == "full"
+    assert "float32" in encoder.runs_on
+    assert encoder.fingerprint == load_encoder(str(tiny_bert), runtime="torch").fingerprint
+    assert encoder.fingerprint != load_encoder(str(tiny_bert), precision="int8").fingerprint
+
+
+def test_graphs_are_made_once_and_made_again_when_damaged(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    real = onnx_graph.bert_graph
+    monkeypatch.setattr(onnx_graph, "bert_graph", lambda *a, **k: made.append(1) or real(*a, **k))
+    expected = load_encoder(str(tiny_bert), cache=False).encode(TEXTS)
+    assert len(made) == 2  # one of each precision
+    assert np.array_equal(load_encoder(str(tiny_bert), cache=False).encode(TEXTS), expected)
+    assert len(made) == 2
+    (folder,) = (cache_folder() / "models").glob("onnx-*")
+    assert json.loads((folder / "kept.json").read_text())["int8_cosine"] > 0.99
+    for harm in (
+        lambda: (folder / "int8.onnx").write_bytes(b"no graph"),
+        lambda: (folder / "int8.onnx").unlink(),
+        lambda: (folder / "kept.json").write_text("{"),
+    ):
+        before = len(made)
+        harm()
+        assert np.array_equal(load_encoder(str(tiny_bert), cache=False).encode(TEXTS), expected)
+        assert len(made) == before + 2
+
+
+def test_a_cache_folder_that_cannot_be_written_costs_no_result(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = load_encoder(str(tiny_bert), cache=False).encode(TEXTS)
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("STRAYS_CACHE", str(tmp_path / "file"))
+    assert np.array_equal(load_encoder(str(tiny_bert), cache=False).encode(TEXTS), expected)
+
+
+def test_without_the_extra_torch_runs_the_model(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = load_encoder(str(tiny_bert), precision="full").encode(TEXTS)
+    monkeypatch.setattr(onnx_runtime, "available", lambda: False)
+    encoder = load_encoder(str(tiny_bert), cache=False)
+    assert encoder.runs_on == "PyTorch, float32, cpu"
+    np.testing.assert_allclose(encoder.encode(TEXTS), exact, atol=1e-5)
+    for options in ({"precision": "int8"}, {"runtime": "onnx"}):
+        with pytest.raises(EncoderError, match=r"not installed; install it: pip install 'strays\[onnx\]'"):
+            load_encoder(str(tiny_bert), **options).encode(["a"])  # type: ignore[arg-type]
+
+
+def test_models_of_other_kinds_run_on_torch(tiny_bert: Path, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer, DistilBertConfig, DistilBertModel
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    config = DistilBertConfig(vocab_size=len(tokenizer), dim=32, n_layers=1, n_heads=2, hidden_dim=48)
+    DistilBertModel(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    encoder = load_encoder(str(tmp_path))
+    assert encoder.encode(TEXTS).shape == (60, 32)
+    assert encoder.runs_on.startswith("PyTorch")
+    with pytest.raises(EncoderError, match="is a distilbert, which strays cannot run in 8 bits"):
+        load_encoder(str(tmp_path), precision="int8").encode(["a"])
+
+
+def test_a_saved_model_keeps_its_precision(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = TextOutlierDetector(str(tiny_bert), "centroid").fit(TEXTS)
+    model.save(tmp_path / "m")
+    monkeypatch.setattr(onnx_runtime, "FAITHFUL", 1.0)  # what auto takes now is another
+    loaded = TextOutlierDetector.load(tmp_path / "m")
+    assert loaded.info()["encoder"]["precision"] == "int8"
+    np.testing.assert_allclose(loaded.anomaly_score(TEXTS), model.anomaly_score(TEXTS), rtol=1e-9)
+
+
+def test_models_older_than_the_choice_are_of_full_precision(tiny_bert: Path, tmp_path: Path) -> None:
+    model = TextOutlierDetector(load_encoder(str(tiny_bert), precision="full"), "centroid").fit(TEXTS)
+    model.save(tmp_path / "m")
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    assert config["encoder"]["settings"].pop("precision") == "full"
+    (tmp_path / "m" / "config.json").write_text(json.dumps(config))
+    loaded = TextOutlierDetector.load(tmp_path / "m")
+    np.testing.assert_allclose(loaded.anomaly_score(TEXTS), model.anomaly_score(TEXTS), rtol=1e-9)
+    config["encoder"]["settings"]["precision"] = "int8"
+    (tmp_path / "m" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="not the one this model was fitted with"):
+        TextOutlierDetector.load(tmp_path / "m").anomaly_score(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"precision": "int4"}, "precision is 'int4'; expected 'full' or 'int8'"),
+        ({"runtime": "tpu"}, "runtime is 'tpu'; expected one of 'auto', 'onnx', 'torch'"),
+        ({"runtime": "torch", "precision": "int8"}, "expected precision='full', or runtime='onnx'"),
+    ],
+)
+def test_choices_that_cannot_be_made(options: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        load_encoder("default", **options)  # type: ignore[arg-type]
+
+
+def test_kept_embeddings_need_no_model(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load_encoder(str(tiny_bert))
+    expected = first.encode(TEXTS)
+    again = load_encoder(str(tiny_bert))
+    monkeypatch.setattr(type(again), "_runtime", property(lambda self: pytest.fail("the model was loaded")))
+    told = []
+    again.progress = lambda done, total: told.append((done, total))
+    assert np.array_equal(again.encode(TEXTS[:30]), expected[:30])
+    assert told == [(30, 30)]
+
+
+def test_only_what_is_missing_is_encoded(tiny_bert: Path) -> None:
+    expected = load_encoder(str(tiny_bert), cache=False).encode(TEXTS)
+    load_encoder(str(tiny_bert)).encode(TEXTS[::2])
+    again = load_encoder(str(tiny_bert))
+    told = []
+    again.progress = lambda done, total: told.append((done, total))
+    np.testing.assert_allclose(again.encode(TEXTS), expected, atol=1e-6)
+    distinct, kept = len(set(TEXTS)), len(set(TEXTS[::2]))
+    assert told[-1] == (distinct, distinct)
+    assert all(done > kept for done, _ in told)
+
+
+def test_embeddings_of_one_precision_are_not_taken_for_another(tiny_bert: Path) -> None:
+    rounded = load_encoder(str(tiny_bert), precision="int8").encode(TEXTS)
+    exact = load_encoder(str(tiny_bert), precision="full").encode(TEXTS)
+    assert not np.array_equal(rounded, exact)
+
+
+@pytest.mark.parametrize(("said", "cores"), [("3", 3), ("", None), ("many", None), ("0", None)])
+def test_threads_are_those_allowed(said: str, cores: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3, 4}, raising=False)
+    monkeypatch.setattr(Path, "read_text", lambda self: "250000 100000\n")
+    assert onnx_runtime.usable_cores() == (cores or 2)
+    monkeypatch.setattr(Path, "read_text", lambda self: "max 100000\n")
+    assert onnx_runtime.usable_cores() == (cores or 5)
+
+
+def test_making_a_graph_is_quiet(tiny_bert: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_encoder(str(tiny_bert)).encode(TEXTS)
+    shown = capfd.readouterr()
+    assert shown.out + shown.err == ""

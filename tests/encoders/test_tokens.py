@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strays.encoders.tokens import Batch, Tokens
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_bert: Path) -> object:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(tiny_bert)
+
+
+class Slow:
+    """The same tokenizer as if it were one of Python's own."""
+
+    is_fast = False
+
+    def __init__(self, tokenizer: object) -> None:
+        self.tokenizer = tokenizer
+        self.pad_token_id = tokenizer.pad_token_id  # type: ignore[attr-defined]
+
+    def __call__(self, *args: object, **options: object) -> object:
+        return self.tokenizer(*args, **options)  # type: ignore[operator]
+
+
+def test_batches_keep_to_the_budget_and_hold_every_text_once(tokenizer: object) -> None:
+    texts = [" ".join(["cat"] * (1 + i % 49)) for i in range(200)]
+    batches = list(Tokens(tokenizer, 40, window=64).batches(texts, 64))
+    for batch in batches:
+        assert batch.ids.size <= 64 or len(batch.rows) == 1
+        assert batch.ids.shape == batch.mask.shape
+        assert batch.ids.shape[1] <= 40
+    assert sorted(np.concatenate([batch.rows for batch in batches]).tolist()) == list(range(200))
+    longest = [int(batch.lengths.max()) for batch in batches[:3]]
+    assert longest[0] == 40, "the longest come first"
+
+
+@pytest.mark.parametrize("wrap", [lambda tokenizer: tokenizer, Slow], ids=["fast", "slow"])
+def test_ids_are_the_tokenizers_own(tokenizer: object, wrap: type) -> None:
+    texts = ["the cat sleeps", "a dog", "", "the cow eats in the garden near the old barn and sings " * 9, "the cat"]
+    expected = tokenizer(texts, truncation=True, max_length=20)["input_ids"]  # type: ignore[operator]
+    seen = {}
+    for batch in Tokens(wrap(tokenizer), 20, window=3).batches(texts, 30):
+        for line, row in enumerate(batch.rows.tolist()):
+            own = batch.mask[line].astype(bool)
+            assert (batch.ids[line][~own] == tokenizer.pad_token_id).all()  # type: ignore[attr-defined]
+            seen[row] = batch.ids[line][own].tolist()
+    assert [seen[i] for i in range(len(texts))] == expected
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=8))
+def test_padding_a_batch_loses_nothing(lengths: list[int]) -> None:
+    packed = np.arange(1, sum(lengths) + 1)
+    batch = Batch(np.arange(len(lengths)), packed, np.array(lengths), padding=0)
+    assert batch.ids[batch.mask.astype(bool)].tolist() == packed.tolist()
+    assert batch.mask.sum(1).tolist() == lengths
