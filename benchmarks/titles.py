@@ -13,10 +13,12 @@ WHEN = "after,before,during,despite,without,since"
 EVENT = "storm,election,strike,harvest,festival,flood,merger,trial,holiday,drought,parade,blackout,visit,verdict"
 
 
-def titles(n: int, rng: np.random.Generator) -> list[str]:
-    """Titles such as 'old bakers sell clocks in island after flood 1234'."""
+def titles(n: int, rng: np.random.Generator, *, numbered: bool = True) -> list[str]:
+    """Titles such as 'old bakers sell clocks in island after flood 1234', or without the number."""
     lists = [np.array(words.split(",")) for words in (HOW, WHO, DID, WHAT, WHERE, WHEN, EVENT)]
     how, who, did, what, where, when, event = (words[rng.integers(0, len(words), n)].tolist() for words in lists)
     numbers = rng.integers(1, 10_000, n).tolist()
     together = zip(how, who, did, what, where, when, event, numbers, strict=True)
+    if not numbered:
+        return [f"{h} {w} {d} {t} in {p} {m} {e}" for h, w, d, t, p, m, e, _ in together]
     return [f"{h} {w} {d} {t} in {p} {m} {e} {i}" for h, w, d, t, p, m, e, i in together]

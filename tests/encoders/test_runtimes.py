@@ -11,7 +11,7 @@ import pytest
 
 from strays import TextOutlierDetector
 from strays.cache import cache_folder
-from strays.encoders import load_encoder, onnx_graph, onnx_runtime
+from strays.encoders import cores, load_encoder, onnx_graph, onnx_runtime
 from strays.encoders.packed_bert import PackedBert, padded_attention
 from strays.errors import EncoderError, ModelError, UsageError
 from tests.conftest import farm_texts
@@ -228,16 +228,16 @@ def test_embeddings_of_one_precision_are_not_taken_for_another(tiny_bert: Path) 
     assert not np.array_equal(rounded, exact)
 
 
-@pytest.mark.parametrize(("said", "cores"), [("3", 3), ("", None), ("many", None), ("0", None)])
-def test_threads_are_those_allowed(said: str, cores: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("said", "expected"), [("3", 3), ("", None), ("many", None), ("0", None)])
+def test_threads_are_those_allowed(said: str, expected: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3, 4}, raising=False)
     monkeypatch.setattr(Path, "read_text", lambda self: "250000 100000\n")
-    assert onnx_runtime.usable_cores() == (cores or 2)
+    assert cores.usable_cores() == (expected or 2)
     monkeypatch.setattr(Path, "read_text", lambda self: "max 100000\n")
-    assert onnx_runtime.usable_cores() == (cores or 5)
+    assert cores.usable_cores() == (expected or 5)
 
 
 def test_making_a_graph_is_quiet(tiny_bert: Path, capfd: pytest.CaptureFixture[str]) -> None:

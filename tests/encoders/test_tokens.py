@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strays.encoders.tokens import Batch, Tokens
+from strays.errors import EncoderError
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +62,24 @@ def test_padding_a_batch_loses_nothing(lengths: list[int]) -> None:
     batch = Batch(np.arange(len(lengths)), packed, np.array(lengths), padding=0)
     assert batch.ids[batch.mask.astype(bool)].tolist() == packed.tolist()
     assert batch.mask.sum(1).tolist() == lengths
+
+
+def test_processes_tokenize_alike_and_end(tokenizer: object) -> None:
+    texts = [" ".join(["cat", "döner", "x\x00y", "\u2028", '"'][: 1 + i % 5] * (1 + i % 7)) for i in range(300)]
+    here = list(Tokens(tokenizer, 20, window=32).batches(texts, 200))
+    there = Tokens(tokenizer, 20, window=32, n_workers=2)
+    for ours, theirs in zip(here, there.batches(texts, 200), strict=True):
+        assert np.array_equal(ours.rows, theirs.rows)
+        assert np.array_equal(ours.packed, theirs.packed)
+        assert np.array_equal(ours.lengths, theirs.lengths)
+    workers = there._workers
+    assert workers is not None
+    process = workers._free.get()
+    process.kill()
+    workers._free.put(process)
+    with pytest.raises(EncoderError, match="has ended; run the command again"):
+        for _ in range(2):
+            workers.tokenize(["a cat"])
+    other = workers._free.get()
+    workers.close()
+    assert other.poll() is not None

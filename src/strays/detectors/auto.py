@@ -184,12 +184,12 @@ class AutoDetector(Detector):
 
         device = "cuda" if torch.cuda.is_available() and len(X) > ROWS_AT_ONCE else "cpu"
         at_once = ROWS_AT_ONCE if device == "cpu" else ROWS_ON_GPU
-        rows, n = self._placed(self.rows_).to(device), self.n_normals_
+        rows, n = self._placed(self.rows_, device), self.n_normals_
         k = min(self.n_neighbors, n - 1)
         field, head, linear = (torch.from_numpy(a).to(device) for a in (self.field_, self.kernel_, self.linear_))
         out = np.empty((len(X), len(PARTS)))
         for start in range(0, len(X), at_once):
-            Z = self._placed(X[start : start + at_once]).to(device)
+            Z = self._placed(X[start : start + at_once], device)
             D = kernel.squared_distances(Z, rows)  # (rows of X, rows compared with)
             distance, nearest = D[:, :n].sqrt().topk(k, largest=False)
             part = torch.zeros(len(Z), len(PARTS), dtype=torch.float64, device=device)
@@ -204,11 +204,12 @@ class AutoDetector(Detector):
             block[same] = self.left_out_[nearest[:, 0].cpu().numpy()[same]]
         return out
 
-    def _placed(self, X: np.ndarray) -> torch.Tensor:
+    def _placed(self, X: np.ndarray, device: str = "cpu") -> torch.Tensor:
         import torch
 
         # Rounded like the rows that are kept, so that a row knows itself.
-        return torch.from_numpy((X.astype(np.float32).astype(np.float64) - self.center_) / self.scale_)
+        rounded = torch.from_numpy(X.astype(np.float32)).to(device).double()
+        return rounded.sub_(torch.from_numpy(self.center_).to(device)).div_(self.scale_)
 
     # ---- in words ----------------------------------------------------------------------------------------------------
 

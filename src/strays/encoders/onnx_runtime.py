@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from strays.encoders import onnx_graph
+from strays.encoders.cores import usable_cores
 from strays.encoders.settings import PRECISIONS, EncoderSettings
 from strays.encoders.tokens import Batch
 from strays.errors import EncoderError, first_line
@@ -35,19 +36,6 @@ TOKENS_PER_BATCH = 512
 def available() -> bool:
     """Whether the packages are installed."""
     return all(find_spec(name) is not None for name in ("onnx", "onnxruntime"))
-
-
-def usable_cores() -> int:
-    """How many cores this process may use: what OMP_NUM_THREADS says, a container's share, the processor's."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return max(1, min(cores, round(int(quota) / int(period))))
-    except (OSError, ValueError):  # no such file, or no quota: "max"
-        return cores
 
 
 @dataclass(frozen=True)

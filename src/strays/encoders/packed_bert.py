@@ -78,7 +78,7 @@ class PackedBert:
 
 def attention_for(device: str, width: int, longest: int) -> Attention:
     """The fastest attention for heads of a width and texts of a length; `longest` tokens at most."""
-    if device == "cuda" and longest <= LONGEST and width in (16, 32, 64, 128) and _kernel() is not None:
+    if device == "cuda" and longest <= LONGEST and width in (16, 32, 64, 128) and _kernel_works():
         return short_attention
     return padded_attention
 
@@ -104,10 +104,12 @@ def short_attention(
     """Attention by our own kernel."""
     import torch
 
+    from strays.encoders.short_attention import kernel
+
     dimension = qkv.shape[1] // 3
     out = torch.empty(len(qkv), dimension, dtype=qkv.dtype, device=qkv.device)
     block = max(16, 1 << (longest - 1).bit_length())
-    _kernel()[(len(lengths), heads)](
+    kernel[(len(lengths), heads)](
         qkv,
         out,
         starts,
@@ -122,10 +124,13 @@ def short_attention(
 
 
 @cache
-def _kernel() -> Any:
-    """The kernel, compiled by Triton, which comes with PyTorch for GPUs; None without it."""
+def _kernel_works() -> bool:
+    """Whether Triton, which comes with PyTorch for GPUs, can compile the kernel for this one; it needs a C compiler."""
+    import torch
+
+    lengths = torch.tensor([2, 3], device="cuda")
+    qkv = torch.zeros(5, 3 * 16, dtype=torch.bfloat16, device="cuda")
     try:
-        from strays.encoders.short_attention import kernel
-    except ImportError:
-        return None
-    return kernel
+        return bool(short_attention(qkv, lengths.cumsum(0) - lengths, lengths, 3, 1).isfinite().all())
+    except Exception:  # whatever the compiler, the driver or a missing package raises
+        return False

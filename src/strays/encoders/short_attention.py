@@ -1,19 +1,17 @@
 """The GPU kernel of attention within short texts. Imported only where Triton is there."""
 
-# Triton reads the types of a kernel's parameters, so that they must not be strings: no `from __future__` here.
-from typing import Any
-
+# Triton reads the types of a kernel's parameters: no other types may be named, and none as strings.
 import triton
 import triton.language as tl
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def kernel(  # type: ignore[no-untyped-def]
-    qkv: Any,
-    out: Any,
-    starts: Any,
-    lengths: Any,
-    scale: Any,
+    qkv,
+    out,
+    starts,
+    lengths,
+    scale,
     dimension: tl.constexpr,
     width: tl.constexpr,
     block: tl.constexpr,

@@ -1,19 +1,23 @@
 """Texts to batches of token ids: texts of like length together, so that little of the work is padding.
 
 A batch holds about `tokens_per_batch` tokens, padding included. The next texts are tokenized in a thread of their own
-while the model works on a batch: the tokenizer's own code runs outside Python's lock, on every core.
+while the model works on a batch: the tokenizer's own code runs outside Python's lock, on every core. For a GPU even
+that is too slow, and processes of their own do it.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import numpy as np
+
+from strays.encoders.token_workers import Tokenized, TokenWorkers
 
 
 @dataclass(frozen=True)
@@ -47,36 +51,42 @@ class Tokens:
     """What cuts texts into tokens: a tokenizer of transformers, and the most tokens of a text.
 
     Texts are tokenized `window` at a time. Sorting by characters first makes their lengths alike; sorting a window by
-    tokens then is exact.
+    tokens then is exact. With `n_workers` several windows are tokenized ahead, in as many processes.
     """
 
-    def __init__(self, tokenizer: Any, max_length: int, window: int = 4096) -> None:
+    def __init__(self, tokenizer: Any, max_length: int, window: int = 4096, n_workers: int = 0) -> None:
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.window = window
+        self.n_workers = n_workers
         self.padding = tokenizer.pad_token_id or 0
 
     def batches(self, texts: Sequence[str], tokens_per_batch: int) -> Iterator[Batch]:
         """All texts in batches, the longest first: memory runs out at once or never."""
         by_characters = np.argsort(-np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), kind="stable")
         windows = [by_characters[i : i + self.window] for i in range(0, len(texts), self.window)]
-        with ThreadPoolExecutor(1) as ahead:
-            tokenized = [ahead.submit(self._tokenize, texts, window) for window in windows[:1]]
+        workers = self._workers if len(windows) > 2 else None
+        n_ahead = workers.n if workers else 1
+        with ThreadPoolExecutor(n_ahead) as pool:
+            ahead: deque[Future[Tokenized]] = deque()
             for i, window in enumerate(windows):
-                lengths, flat = tokenized.pop().result()
-                if i + 1 < len(windows):
-                    tokenized.append(ahead.submit(self._tokenize, texts, windows[i + 1]))
-                yield from self._cut(window, lengths, flat, tokens_per_batch)
+                for later in windows[i + len(ahead) : i + 1 + n_ahead]:
+                    chosen = [texts[row] for row in later.tolist()]
+                    ahead.append(pool.submit(workers.tokenize if workers else self._tokenize, chosen))
+                yield from self._cut(window, *ahead.popleft().result(), tokens_per_batch)
 
-    def _tokenize(self, texts: Sequence[str], window: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _tokenize(self, texts: list[str]) -> Tokenized:
         """How many tokens each text has, and the ids of all of them in one row."""
-        chosen = [texts[i] for i in window.tolist()]
         if self._fast is not None:
-            ids = [found.ids for found in self._fast.encode_batch_fast(chosen)]
+            ids = [found.ids for found in self._fast.encode_batch_fast(texts)]
         else:
-            ids = self.tokenizer(chosen, truncation=True, max_length=self.max_length)["input_ids"]
+            ids = self.tokenizer(texts, truncation=True, max_length=self.max_length)["input_ids"]
         lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
         return lengths, np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=int(lengths.sum()))
+
+    @cached_property
+    def _workers(self) -> TokenWorkers | None:
+        return TokenWorkers(self._fast.to_str(), self.n_workers) if self.n_workers and self._fast is not None else None
 
     @cached_property
     def _fast(self) -> Any:

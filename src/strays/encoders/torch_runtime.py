@@ -82,7 +82,7 @@ class TorchRuntime:
 class GpuRuntime(TorchRuntime):
     """The same in bfloat16 on an NVIDIA GPU, with copies and computing at the same time."""
 
-    tokens_per_batch = 32_768
+    tokens_per_batch = 65_536
 
     def __init__(self, model: Any, shape: EncoderSettings, device: torch.device) -> None:
         import torch
@@ -137,4 +137,4 @@ class PackedGpuRuntime(GpuRuntime):
         hidden = self.model(packed, lengths, int(batch.lengths.max()))  # (tokens, dimension)
         if self.shape.pooling == "cls":
             return self._finished(hidden[lengths.cumsum(0) - lengths].float())
-        return self._finished(torch.segment_reduce(hidden.float(), "mean", lengths=lengths))
+        return self._finished(torch.segment_reduce(hidden.float(), "mean", lengths=lengths, unsafe=True))

@@ -21,6 +21,7 @@ import numpy as np
 from strays.cache import EmbeddingCache, cache_folder
 from strays.encoders import onnx_graph, onnx_runtime, scripts, sources
 from strays.encoders.base import check_texts
+from strays.encoders.cores import usable_cores
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
 from strays.encoders.tokens import Batch, Tokens
 from strays.encoders.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime, torch_device
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 KEPT_TOGETHER = 2048
 # Texts tokenized together. A GPU works through more of them while the next are tokenized.
 WINDOW, GPU_WINDOW = 4096, 16_384
+# Processes that tokenize for a GPU; each does some 40,000 short texts a second.
+MOST_WORKERS = 10
 
 
 class Runtime(Protocol):
@@ -262,8 +265,11 @@ class TransformerEncoder:
 
     @cached_property
     def _tokens(self) -> Tokens:
-        window = GPU_WINDOW if self._torch_device.type == "cuda" else WINDOW
-        return Tokens(self._tokenizer, self._shape.max_length or 0, window)
+        length = self._shape.max_length or 0
+        if self._torch_device.type != "cuda":
+            return Tokens(self._tokenizer, length, WINDOW)
+        n_workers = min(MOST_WORKERS, usable_cores() - 2)
+        return Tokens(self._tokenizer, length, GPU_WINDOW, n_workers if n_workers > 1 else 0)
 
     @contextmanager
     def _loading(self) -> Iterator[None]:
