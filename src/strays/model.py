@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -28,8 +28,8 @@ FEWEST_TEXTS = 3
 # Up to this many presumed normal texts all are held out in turn, in folds; of more, a share is held out once for all.
 MOST_IN_FOLDS = 2000
 HELD_OUT = 0.2
-# Texts whose embeddings are in memory together when scoring.
-SCORED_AT_ONCE = 131_072
+# Texts that are encoded and then scored together; their embeddings are then forgotten.
+SCORED_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True)
@@ -190,14 +190,13 @@ class TextOutlierDetector(BaseEstimator):
         self._require_fitted()
         texts = check_texts(texts)
         blocks = [texts[start : start + SCORED_AT_ONCE] for start in range(0, len(texts), SCORED_AT_ONCE)]
-        with ThreadPoolExecutor(1) as beside:  # the detector works on a block while the next is encoded
-            scores: list[Future[np.ndarray]] = []
-            for block in blocks:
-                X = self._encode(block)
-                if scores:
-                    scores[-1].result()  # so that no more than two blocks' embeddings are in memory
-                scores.append(beside.submit(self.detector_.anomaly_score, X))
-            return np.concatenate([np.empty(0), *(part.result() for part in scores)])
+        scores = [self._score_block(block) for block in blocks[:1]]
+        # A GPU would wait while one block is tokenized or judged; others are under way meanwhile.
+        with ThreadPoolExecutor(getattr(self.encoder_, "calls_at_once", 1)) as pool:
+            return np.concatenate([np.empty(0), *scores, *pool.map(self._score_block, blocks[1:])])
+
+    def _score_block(self, texts: list[str]) -> np.ndarray:
+        return self.detector_.anomaly_score(self._encode(texts))
 
     def p_value(self, texts: Sequence[str]) -> np.ndarray:
         """The share of fresh normal texts expected to score at least as high as each text."""

@@ -52,6 +52,8 @@ def check_texts(texts: Sequence[str]) -> list[str]:
     if isinstance(texts, str):
         raise DataError("got one string; expected a list of texts. For a single text, pass [text]")
     texts = list(texts)
+    if set(map(type, texts)) <= {str}:
+        return texts
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise DataError(f"texts[{i}] is {text!r:.60} ({type(text).__name__}); expected a string. Drop or fill it")

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 # Embeddings put into the cache together.
 KEPT_TOGETHER = 2048
-# Texts tokenized together. A GPU works through more of them while the next are tokenized.
-WINDOW, GPU_WINDOW = 4096, 16_384
+# Texts tokenized together.
+WINDOW = 4096
 # Processes that tokenize for a GPU; each does some 40,000 short texts a second.
 MOST_WORKERS = 10
 
@@ -96,8 +96,8 @@ class TransformerEncoder:
         out = np.empty((len(distinct), self.dimension), dtype=np.float32)
         missing = self._look_up(distinct, out)
         done = len(distinct) - len(missing)
-        for rows, embeddings in self._run([distinct[i] for i in missing.tolist()]):
-            out[missing[rows]] = embeddings
+        for rows, embeddings in self._run([distinct[i] for i in missing.tolist()] if done else distinct):
+            out[missing[rows] if done else rows] = embeddings
             done += len(rows)
             if self.progress:
                 self.progress(done, len(distinct))
@@ -142,6 +142,11 @@ class TransformerEncoder:
     def runs_on(self) -> str:
         """What runs the model, in words."""
         return str(self._runtime)
+
+    @property
+    def calls_at_once(self) -> int:
+        """How many calls of `encode` from as many threads keep the machine busy."""
+        return 3 if self._torch_device.type == "cuda" else 1
 
     # ---- the cache ---------------------------------------------------------------------------------------------------
 
@@ -269,7 +274,7 @@ class TransformerEncoder:
         if self._torch_device.type != "cuda":
             return Tokens(self._tokenizer, length, WINDOW)
         n_workers = min(MOST_WORKERS, usable_cores() - 2)
-        return Tokens(self._tokenizer, length, GPU_WINDOW, n_workers if n_workers > 1 else 0)
+        return Tokens(self._tokenizer, length, WINDOW, n_workers if n_workers > 1 else 0)
 
     @contextmanager
     def _loading(self) -> Iterator[None]:
