@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strays.encoders import tokens
 from strays.encoders.tokens import Batch, Tokens
 from strays.errors import EncoderError
 
@@ -16,6 +17,11 @@ def tokenizer(tiny_bert: Path) -> object:
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(tiny_bert)
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "PIECE", 16)
 
 
 class Slow:
@@ -33,7 +39,7 @@ class Slow:
 
 def test_batches_keep_to_the_budget_and_hold_every_text_once(tokenizer: object) -> None:
     texts = [" ".join(["cat"] * (1 + i % 49)) for i in range(200)]
-    batches = list(Tokens(tokenizer, 40, window=64).batches(texts, 64))
+    batches = list(Tokens(tokenizer, 40, n_pieces=4).batches(texts, 64))
     for batch in batches:
         assert batch.ids.size <= 64 or len(batch.rows) == 1
         assert batch.ids.shape == batch.mask.shape
@@ -44,11 +50,12 @@ def test_batches_keep_to_the_budget_and_hold_every_text_once(tokenizer: object) 
 
 
 @pytest.mark.parametrize("wrap", [lambda tokenizer: tokenizer, Slow], ids=["fast", "slow"])
-def test_ids_are_the_tokenizers_own(tokenizer: object, wrap: type) -> None:
+def test_ids_are_the_tokenizers_own(tokenizer: object, wrap: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "PIECE", 3)
     texts = ["the cat sleeps", "a dog", "", "the cow eats in the garden near the old barn and sings " * 9, "the cat"]
     expected = tokenizer(texts, truncation=True, max_length=20)["input_ids"]  # type: ignore[operator]
     seen = {}
-    for batch in Tokens(wrap(tokenizer), 20, window=3).batches(texts, 30):
+    for batch in Tokens(wrap(tokenizer), 20).batches(texts, 30):
         for line, row in enumerate(batch.rows.tolist()):
             own = batch.mask[line].astype(bool)
             assert (batch.ids[line][~own] == tokenizer.pad_token_id).all()  # type: ignore[attr-defined]
@@ -66,8 +73,8 @@ def test_padding_a_batch_loses_nothing(lengths: list[int]) -> None:
 
 def test_processes_tokenize_alike_and_end(tokenizer: object) -> None:
     texts = [" ".join(["cat", "döner", "x\x00y", "\u2028", '"'][: 1 + i % 5] * (1 + i % 7)) for i in range(300)]
-    here = list(Tokens(tokenizer, 20, window=32).batches(texts, 200))
-    there = Tokens(tokenizer, 20, window=32, n_workers=2)
+    here = list(Tokens(tokenizer, 20, n_pieces=2).batches(texts, 200))
+    there = Tokens(tokenizer, 20, n_pieces=2, n_workers=2)
     for ours, theirs in zip(here, there.batches(texts, 200), strict=True):
         assert np.array_equal(ours.rows, theirs.rows)
         assert np.array_equal(ours.packed, theirs.packed)

@@ -12,12 +12,15 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
 from strays.encoders.token_workers import Tokenized, TokenWorkers
+
+# Texts tokenized together.
+PIECE = 4096
 
 
 @dataclass(frozen=True)
@@ -50,30 +53,39 @@ class Batch:
 class Tokens:
     """What cuts texts into tokens: a tokenizer of transformers, and the most tokens of a text.
 
-    Texts are tokenized `window` at a time. Sorting by characters first makes their lengths alike; sorting a window by
-    tokens then is exact. With `n_workers` several windows are tokenized ahead, in as many processes.
+    Texts are put in order of their characters, which makes neighbours' lengths alike, and then, some pieces at a time,
+    of their tokens, which is exact. With `n_workers` pieces are tokenized ahead in as many processes.
     """
 
-    def __init__(self, tokenizer: Any, max_length: int, window: int = 4096, n_workers: int = 0) -> None:
+    def __init__(self, tokenizer: Any, max_length: int, n_pieces: int = 1, n_workers: int = 0) -> None:
         self.tokenizer = tokenizer
         self.max_length = max_length
-        self.window = window
+        self.n_pieces = n_pieces
         self.n_workers = n_workers
         self.padding = tokenizer.pad_token_id or 0
 
     def batches(self, texts: Sequence[str], tokens_per_batch: int) -> Iterator[Batch]:
         """All texts in batches, the longest first: memory runs out at once or never."""
         by_characters = np.argsort(-np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), kind="stable")
-        windows = [by_characters[i : i + self.window] for i in range(0, len(texts), self.window)]
-        workers = self._workers if len(windows) > 2 else None
+        tokenized = self._tokenized(texts, by_characters)
+        at = 0
+        while parts := list(islice(tokenized, self.n_pieces)):
+            lengths, flat = (np.concatenate(part) for part in zip(*parts, strict=True))
+            yield from self._cut(by_characters[at : at + len(lengths)], lengths, flat, tokens_per_batch)
+            at += len(lengths)
+
+    def _tokenized(self, texts: Sequence[str], order: np.ndarray) -> Iterator[Tokenized]:
+        """Texts in this order, PIECE at a time, tokenized while others are worked on."""
+        pieces = [order[start : start + PIECE] for start in range(0, len(order), PIECE)]
+        workers = self._workers if len(pieces) > 2 else None
         n_ahead = workers.n if workers else 1
+        ahead: deque[Future[Tokenized]] = deque()
         with ThreadPoolExecutor(n_ahead) as pool:
-            ahead: deque[Future[Tokenized]] = deque()
-            for i, window in enumerate(windows):
-                for later in windows[i + len(ahead) : i + 1 + n_ahead]:
-                    chosen = [texts[row] for row in later.tolist()]
+            for i in range(len(pieces)):
+                for piece in pieces[i + len(ahead) : i + 1 + n_ahead]:
+                    chosen = [texts[row] for row in piece.tolist()]
                     ahead.append(pool.submit(workers.tokenize if workers else self._tokenize, chosen))
-                yield from self._cut(window, *ahead.popleft().result(), tokens_per_batch)
+                yield ahead.popleft().result()
 
     def _tokenize(self, texts: list[str]) -> Tokenized:
         """How many tokens each text has, and the ids of all of them in one row."""

@@ -82,12 +82,13 @@ class TorchRuntime:
 class GpuRuntime(TorchRuntime):
     """The same in bfloat16 on an NVIDIA GPU, with copies and computing at the same time."""
 
-    tokens_per_batch = 65_536
-
     def __init__(self, model: Any, shape: EncoderSettings, device: torch.device) -> None:
         import torch
 
         super().__init__(model.to(torch.bfloat16), shape, device)
+        # About 2 GB of hidden states of a BERT-base, or 0.5 GB on a small GPU.
+        large = torch.cuda.get_device_properties(device).total_memory > 20 * 2**30
+        self.tokens_per_batch = 131_072 if large else 32_768
 
     def __str__(self) -> str:
         import torch

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 # Embeddings put into the cache together.
 KEPT_TOGETHER = 2048
-# Texts tokenized together.
-WINDOW = 4096
+# Pieces of texts that make up a GPU's batches: the larger these are, the less it has to wait.
+GPU_PIECES = 4
 # Processes that tokenize for a GPU; each does some 40,000 short texts a second.
 MOST_WORKERS = 10
 
@@ -272,9 +272,9 @@ class TransformerEncoder:
     def _tokens(self) -> Tokens:
         length = self._shape.max_length or 0
         if self._torch_device.type != "cuda":
-            return Tokens(self._tokenizer, length, WINDOW)
+            return Tokens(self._tokenizer, length)
         n_workers = min(MOST_WORKERS, usable_cores() - 2)
-        return Tokens(self._tokenizer, length, WINDOW, n_workers if n_workers > 1 else 0)
+        return Tokens(self._tokenizer, length, GPU_PIECES, n_workers if n_workers > 1 else 0)
 
     @contextmanager
     def _loading(self) -> Iterator[None]:
