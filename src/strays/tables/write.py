@@ -7,6 +7,7 @@ leaves whatever was there before.
 from __future__ import annotations
 
 import base64
+import glob
 import gzip
 import json
 import math
@@ -74,6 +75,7 @@ def _complete_file(path: str) -> Iterator[IO[bytes]]:
         with target.open("wb") as pipe:  # or a device: it is written to, not replaced
             yield pipe
         return
+    _remove_left_overs(target)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -90,6 +92,27 @@ def _complete_file(path: str) -> Iterator[IO[bytes]]:
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def _remove_left_overs(target: Path) -> None:
+    """Remove what processes that were killed while they wrote this file have left beside it."""
+    for path in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        pid = path.name.removesuffix(".part").rpartition(".")[2]
+        if pid.isdecimal() and not _is_running(int(pid)):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _is_running(pid: int) -> bool:
+    if sys.platform == "win32":
+        return True  # there is no way to ask there that would not end it
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # somebody else's
+    return True
 
 
 @contextmanager
