@@ -88,9 +88,9 @@ def _feed(hashed: hashlib.blake2b, array: pa.Array) -> None:
         array = array.fill_null(b"")
         hashed.update(_lengths(array).tobytes())
         _, ends, data = array.buffers()
-        first, *_, last = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1].tolist() or [0, 0]
-        if data is not None:
-            hashed.update(memoryview(data)[first:last])
+        if len(array) and data is not None:
+            at = np.frombuffer(ends, np.int64)
+            hashed.update(memoryview(data)[at[array.offset] : at[array.offset + len(array)]])
     elif pa.types.is_integer(array.type):
         hashed.update(array.fill_null(0).to_numpy().tobytes())
     elif not pa.types.is_null(array.type):
