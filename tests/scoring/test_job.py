@@ -224,7 +224,9 @@ def test_half_a_line_and_left_overs_do_not_count(folder: Path, tmp_path: Path) -
     before = everything_in(out)
     lines = (out / "manifest.jsonl").read_bytes().splitlines(keepends=True)
     (out / "manifest.jsonl").write_bytes(b"".join(lines[:5]) + lines[5][:-9])
-    (out / "deep" / ".c-00001.jsonl.4242.part").write_text("half")
+    (out / "deep" / f".c-00001.jsonl.{os.getppid()}.part").write_text(
+        "half"
+    )  # by a process number that is in use again
     run(folder, f"{out}/", again := StandIn())
     assert again.n_asked == 68 - 35
     assert everything_in(out) == before
@@ -269,6 +271,23 @@ def test_files_may_be_added_and_touched(folder: Path, tmp_path: Path) -> None:
     write(folder / "z.csv", rows(5, "z"))
     with pytest.raises(DataError, match=r"z\.csv: is new, and the earlier run gave its flags"):
         run(folder, f"{tmp_path}/top/", StandIn(top=3))
+
+
+@pytest.mark.parametrize("out", ["out.csv", "out/"])
+def test_a_file_that_grows_meanwhile_is_refused(tmp_path: Path, out: str) -> None:
+    source = write(tmp_path / "t.csv", rows(25))
+
+    class Growing(StandIn):
+        def judge(self, scores):
+            with source.open("a") as file:
+                file.write("26,one more\n")
+            return super().judge(scores)
+
+    with pytest.raises(DataError, match=r"t\.csv: was changed while it was being read"):
+        run(source, f"{tmp_path}/{out}", Growing())
+    assert not (tmp_path / "out.csv").exists()
+    with pytest.raises(DataError, match=r"rows 21 to 25, which are scored already, are not the same"):
+        run(source, f"{tmp_path}/{out}")
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------

@@ -77,10 +77,13 @@ def _is_stream(path: str) -> bool:
 def _names_a_folder(out: str, source: str) -> bool:
     if out.endswith("/") or Path(out).is_dir():
         return True
+    if not Path(source).is_dir() or out == "-":
+        return False
     try:
-        return Path(source).is_dir() and not format_of(out)
+        format_of(out)
     except DataError:
         return True
+    return False
 
 
 def _require_apart(source: str, out: str) -> None:

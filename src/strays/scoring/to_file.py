@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from strays.errors import DataError
+from strays.model import Scores
 from strays.scoring.job import Job, judged, resumable
 from strays.scoring.manifest import NAME, Key, Manifest
 from strays.scoring.rows import ScoreSummary, scored_rows, scored_schema
@@ -20,8 +24,7 @@ def score_to_file(job: Job) -> ScoreSummary:
     The hidden folder is made when a first chunk is done and more follow, so that small jobs leave no trace.
     """
     format = output_format(job.out, job.out_format)
-    first = _tables_alike(job)
-    schema = scored_schema(first)
+    schema = scored_schema(_tables_alike(job))
     target = Path(job.out).resolve()
     hidden = target.with_name(f".{target.name}.strays")
     with ExitStack() as stack:
@@ -44,36 +47,35 @@ def score_to_file(job: Job) -> ScoreSummary:
         speed = job.progress.rows_per_second
         keys = sorted(in_memory or (diary.scores if diary else {}))
         scores_of = judged(job, lambda key: diary.read_scores(key) if diary else in_memory[key], keys)
-        n_rows = n_without_text = n_flagged = 0
-        with (
-            job.progress.bar("writing", 0, job.about_rows()),
-            open_writer(job.out, schema, format, safe_cells=job.safe_cells) as write,
-        ):
-            for file in job.inputs.files:
-                table = job.table(file)
-                for chunk in job.chunks(table) if table else ():
-                    found = scores_of((file.name, chunk.first_row))
-                    for batch in scored_rows(chunk.rows, found, schema):
-                        write(batch)
-                    n_rows += len(chunk.rows)
-                    n_without_text += int(np.isnan(found.anomaly_score).sum())
-                    n_flagged += int(found.flagged.sum())
-                    job.progress.reach(n_rows)
-                job.require_unchanged(file)
-        written = count_rows(job.out, format)
-        if written != n_rows:
-            raise DataError(f"{job.out}: holds {written:,} rows, but {n_rows:,} were read; the check failed")
+        summary = _write(job, schema, format, scores_of)
         if diary:
             diary.close(remove=True)
-    return ScoreSummary(
-        n_rows,
-        n_without_text,
-        n_flagged,
-        n_files=len(job.inputs.files),
-        n_resumed_rows=resumed,
-        rows_per_second=speed,
-        ignored=tuple(job.inputs.ignored),
-    )
+    return replace(summary, n_resumed_rows=resumed, rows_per_second=speed)
+
+
+def _write(job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], Scores]) -> ScoreSummary:
+    """Read the files once more and write their rows with the scores; then count what was written."""
+    n_rows = n_without_text = n_flagged = 0
+    with (
+        job.progress.bar("writing", 0, job.about_rows()),
+        open_writer(job.out, schema, format, safe_cells=job.safe_cells) as write,
+    ):
+        for file in job.inputs.files:
+            table = job.table(file)
+            for chunk in job.chunks(table) if table else ():
+                job.require_unchanged(file)
+                scores = scores_of((file.name, chunk.first_row))
+                for batch in scored_rows(chunk.rows, scores, schema):
+                    write(batch)
+                n_rows += len(chunk.rows)
+                n_without_text += int(np.isnan(scores.anomaly_score).sum())
+                n_flagged += int(scores.flagged.sum())
+                job.progress.reach(n_rows)
+    written = count_rows(job.out, format)
+    if written != n_rows:
+        raise DataError(f"{job.out}: holds {written:,} rows, but {n_rows:,} were read; the check failed")
+    ignored = tuple(job.inputs.ignored)
+    return ScoreSummary(n_rows, n_without_text, n_flagged, n_files=len(job.inputs.files), ignored=ignored)
 
 
 def _tables_alike(job: Job) -> Table:

@@ -12,6 +12,7 @@ import gzip
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -151,13 +152,13 @@ def _jsonl_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
 @contextmanager
 def _csv_writer(file: IO[bytes], schema: pa.Schema, separator: str, safe_cells: bool) -> Iterator[WriteBatch]:
     # The csv module leaves a lone carriage return unquoted, and then cannot read its own line again.
-    needs_quotes = (separator, '"', "\r", "\n")
+    needs_quotes = re.compile(f'[{separator}"\r\n]').search
 
     def cell(value: Any) -> str:
         text = _cell_text(value)
         if safe_cells and isinstance(value, str) and text.startswith(FORMULA_STARTS):
             text = "'" + text
-        return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in needs_quotes) else text
+        return '"' + text.replace('"', '""') + '"' if needs_quotes(text) else text
 
     def put(rows: Iterable[Iterable[Any]]) -> None:
         lines = (separator.join(map(cell, row)) or '""' for row in rows)
@@ -168,11 +169,13 @@ def _csv_writer(file: IO[bytes], schema: pa.Schema, separator: str, safe_cells: 
 
 
 def _cell_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     if value is None:
         return ""
-    plain = _plain(value)
     if isinstance(value, float):
         return repr(value)
+    plain = _plain(value)
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
