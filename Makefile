@@ -31,6 +31,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
 	$(BIN)/python -m benchmarks.fit_speed
 	$(BIN)/python -m benchmarks.auto_speed
+	$(BIN)/python -m benchmarks.big_file
 	$(BIN)/python -m benchmarks.auto_paper --data "$(DATA)"
 	$(BIN)/python -m benchmarks.regret --data "$(DATA)" --corpora $(ENGLISH)
 	$(BIN)/python -m benchmarks.validity --data "$(DATA)" --corpora $(ENGLISH)

@@ -153,10 +153,47 @@ def test_score_agrees_with_the_python_face(file: Path, model: Path, strays: Call
 def test_score_top_flags_exactly_so_many(file: Path, model: Path, strays: Callable[..., Ran]) -> None:
     out = file.parent / "out.csv"
     ran = strays("score", file, "--model", model, "--out", out, "--top", 7, "--json")
-    assert json.loads(ran.out) == {"out": str(out), "n_rows": 85, "n_without_text": 1, "n_flagged": 7}
+    told = json.loads(ran.out)
+    assert told.pop("rows_per_second") > 0
+    counts = {"n_rows": 85, "n_without_text": 1, "n_flagged": 7, "n_files": 1, "n_parts": 1}
+    assert told == {"out": str(out), **counts, "n_resumed_rows": 0, "n_remade": 0, "ignored": []}
     rows = [row for row in rows_of(out) if row["anomaly_score"]]
     flagged = sorted((float(row["anomaly_score"]) for row in rows if row["flagged"] == "true"), reverse=True)
     assert flagged == sorted((float(row["anomaly_score"]) for row in rows), reverse=True)[:7]
+
+
+def test_score_writes_parts_and_goes_on(file: Path, model: Path, strays: Callable[..., Ran]) -> None:
+    (file.parent / "in").mkdir()
+    for name in ("a.csv", "b.csv"):
+        (file.parent / "in" / name).write_bytes(file.read_bytes())
+    (file.parent / "in" / "notes.md").touch()
+    command = ["score", file.parent / "in", "--model", model, "--out", file.parent / "out", "--part-rows", 50]
+    first = strays(*command)
+    assert first.code == 0, first.err
+    assert "170 rows to" in first.err
+    assert "4 parts of 2 files, checked: as many rows out as in" in first.err
+    assert "1 files of other kinds were left out: notes.md" in first.err
+    assert "all 170 rows were in" in strays(*command).err
+    (file.parent / "out" / "a-00000.csv").unlink()
+    ran = strays(*command)
+    assert "120 of them scored before" in ran.err
+    assert "1 parts of the earlier run were gone" in ran.err
+    refused = strays(*command, "--top", 5)
+    assert (refused.code, "this one has top=5" in refused.err) == (2, True)
+    told = json.loads(strays(*command, "--top", 5, "--restart", "--json").out)
+    assert (told["n_parts"], told["n_flagged"], told["n_resumed_rows"]) == (4, 5, 0)
+    assert strays("score", "-", "--model", model, "--out", f"{file.parent}/new/", stdin=b"a").code == 2
+
+
+def test_a_stopped_score_says_how_to_go_on(
+    file: Path, model: Path, strays: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("strays.model.TextOutlierDetector.anomaly_score", stop)
+    ran = strays("score", file, "--model", model, "--out", file.parent / "out.csv")
+    assert (ran.code, "the same command goes on" in ran.err) == (130, True)
 
 
 def test_false_share_looks_at_the_whole_file(file: Path, model: Path, strays: Callable[..., Ran]) -> None:

@@ -351,3 +351,13 @@ def test_repr_and_clone() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clone(model)
+
+
+def test_the_fingerprint_is_that_of_the_scores(tmp_path: Path) -> None:
+    model = fitted("centroid", LABELS)
+    before = model.fingerprint
+    model.save(tmp_path / "m")
+    assert TextOutlierDetector.load(tmp_path / "m", encoder=HashEncoder()).fingerprint == before
+    assert model.set_threshold(top=3).fingerprint == before
+    assert fitted("centroid").fingerprint != before
+    assert fitted("nearest", LABELS).fingerprint != before

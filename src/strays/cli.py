@@ -17,7 +17,7 @@ from strays.errors import StraysError, StraysWarning, UsageError
 if TYPE_CHECKING:
     from strays.encoders import LoadedEncoder
     from strays.model import TextOutlierDetector
-    from strays.tables import Table
+    from strays.scoring import ScoreSummary
 
 app = typer.Typer(
     name="strays",
@@ -124,12 +124,12 @@ def scan(
     """Fit on a file of texts and show its oddest rows."""
     from strays import terminal
     from strays.scanning import scan_table
-    from strays.scoring import check_output, write_scored
+    from strays.scoring import check_output, stream_format, write_scored
     from strays.tables import open_table
 
     table = open_table(file, format, text_column=text_column)
     if out:
-        out_format = _output_format(table, out, out_format)
+        out_format = stream_format(table, out, out_format)
         check_output(table, out, out_format)
     found = scan_table(
         table,
@@ -218,9 +218,9 @@ def fit(
 
 @app.command()
 def score(
-    file: File,
+    file: Annotated[str, typer.Argument(help="A file as for scan, or a folder of such files; - is stdin.")],
     model: Model,
-    out: Annotated[str, typer.Option(help="File to write; - is stdout.", metavar="PATH")],
+    out: Annotated[str, typer.Option(help="File to write, or folder/ for parts; - is stdout.", metavar="PATH")],
     max_false_alarms: MaxFalseAlarms = None,
     max_false_share: MaxFalseShare = None,
     flag_rate: FlagRate = None,
@@ -229,39 +229,56 @@ def score(
     device: Device = "auto",
     format: Format = None,
     out_format: OutFormat = None,
+    part_rows: Annotated[
+        int | None, typer.Option(help="How many rows are scored and kept at a time.", min=1, metavar="N")
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Throw away what an earlier, stopped run has done, and start anew.")
+    ] = False,
     safe_cells: SafeCells = False,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
-    """Score a file with a fitted model: every row with anomaly_score, p_value and flagged added."""
+    """Score a file or a folder of files: every row with anomaly_score, p_value and flagged added."""
     from strays import terminal
     from strays.model import TextOutlierDetector
-    from strays.scoring import score_table
-    from strays.tables import open_table
+    from strays.scoring import RowProgress, score_files
 
-    fitted = TextOutlierDetector.load(model, device=device)
+    progress = RowProgress(terminal.progress_bar)
+    fitted = TextOutlierDetector.load(model, device=device, progress=progress.within)
     if any(option is not None for option in (max_false_alarms, max_false_share, flag_rate, top)):
         fitted.set_threshold(
             max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top
         )
-    table = open_table(file, format, text_column=text_column)
-    with terminal.progress_bar("scoring") as progress:
-        summary = score_table(
+    try:
+        summary = score_files(
             fitted,
-            table,
-            table.text_column(text_column),
+            file,
             out,
-            out_format=_output_format(table, out, out_format),
+            text_column=text_column,
+            format=format,
+            out_format=out_format,
+            part_rows=part_rows,
             strict=strict,
             safe_cells=safe_cells,
-            progress=lambda done: progress(done, None),
+            restart=restart,
+            progress=progress,
         )
+    except KeyboardInterrupt:
+        terminal.say("stopped; the same command goes on from what is finished")
+        raise
     if as_json and out != "-":
         _print_json({"out": out, **asdict(summary)})
         return
-    where = "stdout" if out == "-" else out
-    terminal.say(f"{summary.n_rows:,} rows to {where}; {summary.n_flagged:,} flagged: {fitted.threshold_}.")
+    terminal.say(f"{_score_words(summary, out)}; {summary.n_flagged:,} flagged: {fitted.threshold_}.")
     _say_without_text(summary.n_without_text)
+    if summary.n_remade:
+        terminal.say(
+            f"{summary.n_remade:,} parts of the earlier run were gone or cut off, and are made again.", "yellow"
+        )
+    if summary.ignored:
+        listed = ", ".join(summary.ignored[:5]) + (", ..." if len(summary.ignored) > 5 else "")
+        terminal.say(f"{len(summary.ignored):,} files of other kinds were left out: {listed}", "yellow")
 
 
 @app.command()
@@ -460,11 +477,18 @@ def _known_texts(known: str | None, text_column: str | None) -> list[str]:
     return read_texts(table, table.text_column(asked))
 
 
-def _output_format(table: Table, out: str, asked: str | None) -> str | None:
-    """For stdout the input's own format, where that holds columns; for files what their name tells."""
-    if asked or out != "-":
-        return asked
-    return table.format if table.format in ("csv", "tsv", "jsonl") else "jsonl"
+def _score_words(summary: ScoreSummary, out: str) -> str:
+    """What was written where; that as many rows came out as went in was checked before."""
+    where = "stdout" if out == "-" else out
+    if summary.n_resumed_rows == summary.n_rows and summary.rows_per_second is None and not summary.n_remade:
+        words = f"all {summary.n_rows:,} rows were in {where} already"
+    else:
+        words = f"{summary.n_rows:,} rows to {where}"
+    if summary.n_parts > 1 or summary.n_files > 1:
+        words += f", {summary.n_parts:,} parts of {summary.n_files:,} files, checked: as many rows out as in"
+    if 0 < summary.n_resumed_rows < summary.n_rows:
+        words += f", {summary.n_resumed_rows:,} of them scored before"
+    return words + (f" ({summary.rows_per_second:,.0f} rows/s)" if summary.rows_per_second else "")
 
 
 def _facts(fitted: TextOutlierDetector) -> dict[str, str]:

@@ -13,6 +13,10 @@ class DataError(StraysError, ValueError):
     """The data cannot be used: a file, row, column, label or array is not what it should be."""
 
 
+class NoRowsError(DataError):
+    """A file is in order but holds no rows; in a folder of files it is passed over."""
+
+
 class EncoderError(StraysError):
     """An encoder cannot be found, loaded or trusted."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -294,25 +296,7 @@ class TextOutlierDetector(BaseEstimator):
         name = _registered_name(self.detector_)
         if name not in DETECTORS:
             raise ModelError(f"a {name} cannot be saved; expected one of {', '.join(DETECTORS)}")
-        settings = getattr(self.encoder_, "pinned", None)
-        config = {
-            "strays_version": __version__,
-            "encoder": {
-                "settings": settings.to_dict() if settings else None,
-                "fingerprint": getattr(self.encoder_, "fingerprint", None),
-            },
-            "detector": {"name": name, "params": _plain_params(self.detector_)},
-            "held_out": self.held_out,
-            "keep_examples": self.keep_examples,
-            "random_state": None if self.random_state is None else int(self.random_state),
-            "threshold": asdict(self.threshold_),
-            "summary": asdict(self.summary_),
-        }
-        arrays = {f"detector/{name}": array for name, array in self.detector_.get_state().items()}
-        arrays |= {f"examples/{name}": array for name, array in self.examples_.to_arrays().items()}
-        arrays["calibration/normal_scores"] = self.calibration_.normal_scores
-        arrays["calibration/corpus_scores"] = self.calibration_.corpus_scores
-        save_folder(path, config, arrays)
+        save_folder(path, {"strays_version": __version__} | self._config(), self._arrays())
 
     @classmethod
     def load(
@@ -361,9 +345,40 @@ class TextOutlierDetector(BaseEstimator):
         model._expected_fingerprint = config["encoder"].get("fingerprint")
         return model
 
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all that a score depends on; the threshold, which can be chosen anew, is no part of it."""
+        self._require_fitted()
+        config = {key: value for key, value in self._config().items() if key != "threshold"}
+        hashed = hashlib.sha256(json.dumps(config, sort_keys=True, default=repr).encode())
+        for name, array in sorted(self._arrays().items()):
+            hashed.update(f"{name} {array.dtype} {array.shape}".encode())
+            hashed.update(np.ascontiguousarray(array).tobytes())
+        return hashed.hexdigest()
+
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     _expected_fingerprint: str | None = None
+
+    def _config(self) -> dict[str, Any]:
+        settings = getattr(self.encoder_, "pinned", None)
+        fingerprint = self._expected_fingerprint or getattr(self.encoder_, "fingerprint", None)
+        return {
+            "encoder": {"settings": settings.to_dict() if settings else None, "fingerprint": fingerprint},
+            "detector": {"name": _registered_name(self.detector_), "params": _plain_params(self.detector_)},
+            "held_out": self.held_out,
+            "keep_examples": self.keep_examples,
+            "random_state": None if self.random_state is None else int(self.random_state),
+            "threshold": asdict(self.threshold_),
+            "summary": asdict(self.summary_),
+        }
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        arrays = {f"detector/{name}": array for name, array in self.detector_.get_state().items()}
+        arrays |= {f"examples/{name}": array for name, array in self.examples_.to_arrays().items()}
+        arrays["calibration/normal_scores"] = self.calibration_.normal_scores
+        arrays["calibration/corpus_scores"] = self.calibration_.corpus_scores
+        return arrays
 
     def _encode(self, texts: list[str]) -> np.ndarray:
         expected = self._expected_fingerprint

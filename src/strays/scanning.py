@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,11 +11,8 @@ from strays.calibration import threshold
 from strays.corpus import Corpus, read_corpus
 from strays.encoders import LoadedEncoder
 from strays.model import Scores, TextOutlierDetector
-from strays.scoring import judge_rows
+from strays.scoring import OpenProgress, judge_rows
 from strays.tables import Table
-
-# Opens a progress bar with a title; it takes (done, in all).
-OpenProgress = Callable[[str], AbstractContextManager[Callable[[int, int | None], None]]]
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,10 @@ def say(message: str, style: str = "") -> None:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A function to call with (done, in all or None); shows a bar on stderr, and only on a terminal."""
+    """A function to call with (done, in all or None); shows a bar on stderr, and only on a terminal.
+
+    Speed and time left are those of the last minute.
+    """
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -132,11 +135,17 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
         console=Console(stderr=True),
         transient=True,
         disable=not sys.stderr.isatty(),
+        speed_estimate_period=60,
     )
     with bar:
         task = bar.add_task(what, total=None, rate="")
+        started = False
 
         def update(done: int, total: int | None = None) -> None:
+            nonlocal started
+            if not started:  # what was done before the bar was opened says nothing of the speed
+                started = True
+                bar.reset(task, completed=done, total=total)
             speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
             bar.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
 

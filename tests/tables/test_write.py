@@ -5,6 +5,8 @@ import datetime
 import gzip
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -150,3 +152,20 @@ def test_reading_back_what_was_written_keeps_order_and_nulls(tmp_path: Path) -> 
     with open_writer(path, SCHEMA) as put:
         put(BATCH)
     assert open_table(path).read().to_pylist() == BATCH.to_pylist()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="whether a process runs cannot be asked there")
+def test_left_overs_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    names = [
+        f".o[1].csv.{ended.pid}.part",
+        f".o[1].csv.{os.getppid()}.part",
+        ".o[1].csv.mine.part",
+        ".other.csv.1.part",
+    ]
+    for name in names:
+        (tmp_path / name).touch()
+    with open_writer(str(tmp_path / "o[1].csv"), pa.schema([("text", pa.string())])):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {*names[1:], "o[1].csv"}

@@ -136,7 +136,7 @@ class TransformerEncoder:
     @property
     def pinned(self) -> EncoderSettings:
         """The settings that make the same encoder again on another machine, whatever is installed there."""
-        return replace(self.settings, precision=self.resolved.precision)
+        return self.settings if self.settings.precision else replace(self.settings, precision=self.resolved.precision)
 
     @property
     def runs_on(self) -> str:

@@ -1,5 +1,8 @@
 """Files of rows <-> streams of Arrow record batches."""
 
+from strays.tables.chunks import PART_ROWS, Chunk, cut
+from strays.tables.count import count_rows
+from strays.tables.folder import InputFile, InputFiles, find_files
 from strays.tables.read import FORMATS, format_of, open_table
 from strays.tables.table import Table, texts_of
 from strays.tables.write import OUTPUT_FORMATS, open_writer, output_format
@@ -7,7 +10,14 @@ from strays.tables.write import OUTPUT_FORMATS, open_writer, output_format
 __all__ = [
     "FORMATS",
     "OUTPUT_FORMATS",
+    "PART_ROWS",
+    "Chunk",
+    "InputFile",
+    "InputFiles",
     "Table",
+    "count_rows",
+    "cut",
+    "find_files",
     "format_of",
     "open_table",
     "open_writer",

@@ -16,17 +16,19 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from strays.errors import DataError, UsageError, first_line
+from strays.errors import DataError, NoRowsError, UsageError, first_line
 from strays.tables.table import JSON_TEXT, Table
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 ROWS_AT_ONCE = 2048
+READ_BUFFER = 2**20
 SEPARATORS = {"tsv": "\t", "csv": ","}
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
@@ -84,7 +86,7 @@ def _require_file(path: Path) -> None:
     if path.is_dir():
         raise DataError(f"{path}: is a folder; expected a file")
     if path.is_file() and path.stat().st_size == 0:
-        raise DataError(f"{path}: the file is empty; expected rows")
+        raise NoRowsError(f"{path}: the file is empty; expected rows")
     if not os.access(path, os.R_OK):
         raise DataError(f"{path}: may not be read; check its permissions")
 
@@ -133,9 +135,9 @@ def _open_binary(source: Path | bytes) -> IO[bytes]:
 def _open_txt(source: Path | bytes, name: str) -> Table:
     schema = pa.schema([("text", pa.string())])
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def batches(first_row: int) -> Iterator[pa.RecordBatch]:
         rows = (line.removesuffix("\n").removesuffix("\r") for line in _lines(source, name))
-        for block in _blocks(rows):
+        for block in _blocks(islice(rows, first_row, None)):
             yield pa.record_batch([pa.array(block, pa.string())], schema=schema)
 
     return _nonempty(Table(name, "txt", schema, batches))
@@ -163,7 +165,7 @@ def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
 
     header = next((row for _, row in rows() if row), [])
     if not header:
-        raise DataError(f"{name}: the file is empty; expected a line of column names and rows")
+        raise NoRowsError(f"{name}: the file is empty; expected a line of column names and rows")
     schema = pa.schema([(column, pa.string()) for column in header])
 
     def records() -> Iterator[list[str]]:
@@ -181,8 +183,8 @@ def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
                 )
             yield row or [""]
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        for block in _blocks(records()):
+    def batches(first_row: int) -> Iterator[pa.RecordBatch]:
+        for block in _blocks(islice(records(), first_row, None)):
             yield pa.record_batch([pa.array(column, pa.string()) for column in zip(*block, strict=True)], schema=schema)
 
     return _nonempty(Table(name, format, schema, batches))
@@ -213,8 +215,8 @@ def _open_jsonl(source: Path | bytes, name: str) -> Table:
             kinds.setdefault(key, set()).add(_kind(value))
     schema = pa.schema([_json_field(key, found) for key, found in kinds.items()])
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        for block in _blocks(records()):
+    def batches(first_row: int) -> Iterator[pa.RecordBatch]:
+        for block in _blocks(islice(records(), first_row, None)):
             columns = []
             for field in schema:
                 values = [record.get(field.name) for record in block]
@@ -230,7 +232,9 @@ def _open_parquet(source: Path | bytes, name: str) -> Table:
     @contextmanager
     def reading() -> Iterator[pq.ParquetFile]:
         try:
-            with pq.ParquetFile(pa.BufferReader(source) if isinstance(source, bytes) else source) as file:
+            whole = pa.BufferReader(source) if isinstance(source, bytes) else source
+            # Without a buffer a whole column of a row group is read at once, and row groups may be of any size.
+            with pq.ParquetFile(whole, buffer_size=READ_BUFFER) as file:
                 yield file
         except (pa.ArrowException, OSError) as error:
             raise DataError(
@@ -240,9 +244,15 @@ def _open_parquet(source: Path | bytes, name: str) -> Table:
     with reading() as file:
         schema = file.schema_arrow
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def batches(first_row: int) -> Iterator[pa.RecordBatch]:
         with reading() as file:
-            yield from file.iter_batches(batch_size=ROWS_AT_ONCE)
+            groups, skip = list(range(file.num_row_groups)), first_row
+            while groups and skip >= (rows := file.metadata.row_group(groups[0]).num_rows):
+                skip, groups = skip - rows, groups[1:]
+            for batch in file.iter_batches(ROWS_AT_ONCE, groups):
+                if skip < len(batch):
+                    yield batch.slice(skip)
+                skip = max(0, skip - len(batch))
 
     return _nonempty(Table(name, "parquet", schema, batches))
 
@@ -263,7 +273,7 @@ def _nonempty(table: Table) -> Table:
     if repeated:
         raise DataError(f"{table.name}: two columns are called {repeated[0]!r}; give every column a name of its own")
     if not table.columns or not any(len(batch) for batch in table.batches()):
-        raise DataError(f"{table.name}: there are no rows in it; expected at least one")
+        raise NoRowsError(f"{table.name}: there are no rows in it; expected at least one")
     return table
 
 

@@ -20,16 +20,16 @@ class Table:
     name: str
     format: str
     schema: pa.Schema
-    open_batches: Callable[[], Iterator[pa.RecordBatch]]
+    open_batches: Callable[[int], Iterator[pa.RecordBatch]]
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns, in order."""
         return list(self.schema.names)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows in order, a few thousand at a time."""
-        return self.open_batches()
+    def batches(self, first_row: int = 0) -> Iterator[pa.RecordBatch]:
+        """The rows in order from one on, a few thousand at a time."""
+        return self.open_batches(first_row)
 
     def read(self) -> pa.Table:
         """All rows at once."""

@@ -7,10 +7,12 @@ leaves whatever was there before.
 from __future__ import annotations
 
 import base64
+import glob
 import gzip
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -74,6 +76,7 @@ def _complete_file(path: str) -> Iterator[IO[bytes]]:
         with target.open("wb") as pipe:  # or a device: it is written to, not replaced
             yield pipe
         return
+    _remove_left_overs(target)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -90,6 +93,27 @@ def _complete_file(path: str) -> Iterator[IO[bytes]]:
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def _remove_left_overs(target: Path) -> None:
+    """Remove what processes that were killed while they wrote this file have left beside it."""
+    for path in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        pid = path.name.removesuffix(".part").rpartition(".")[2]
+        if pid.isdecimal() and not _is_running(int(pid)):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _is_running(pid: int) -> bool:
+    if sys.platform == "win32":
+        return True  # there is no way to ask there that would not end it
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # somebody else's
+    return True
 
 
 @contextmanager
@@ -128,13 +152,13 @@ def _jsonl_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
 @contextmanager
 def _csv_writer(file: IO[bytes], schema: pa.Schema, separator: str, safe_cells: bool) -> Iterator[WriteBatch]:
     # The csv module leaves a lone carriage return unquoted, and then cannot read its own line again.
-    needs_quotes = (separator, '"', "\r", "\n")
+    needs_quotes = re.compile(f'[{separator}"\r\n]').search
 
     def cell(value: Any) -> str:
         text = _cell_text(value)
         if safe_cells and isinstance(value, str) and text.startswith(FORMULA_STARTS):
             text = "'" + text
-        return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in needs_quotes) else text
+        return '"' + text.replace('"', '""') + '"' if needs_quotes(text) else text
 
     def put(rows: Iterable[Iterable[Any]]) -> None:
         lines = (separator.join(map(cell, row)) or '""' for row in rows)
@@ -145,11 +169,13 @@ def _csv_writer(file: IO[bytes], schema: pa.Schema, separator: str, safe_cells: 
 
 
 def _cell_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     if value is None:
         return ""
-    plain = _plain(value)
     if isinstance(value, float):
         return repr(value)
+    plain = _plain(value)
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 

@@ -1,9 +1,8 @@
-"""A file in, the same rows with their scores out, in order and a batch at a time."""
+"""One table in, the same rows with their scores out, a batch at a time: for pipes, and for scores known already."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,28 +10,13 @@ import pyarrow as pa
 
 from strays.corpus import no_text
 from strays.errors import DataError, UsageError
-from strays.model import Scores, TextOutlierDetector
+from strays.model import Scores
+from strays.scoring.rows import Scorer, ScoreSummary, judge_rows, score_texts, scored_rows, scored_schema
 from strays.tables import Table, open_writer, output_format
-
-# What is added to a row; null where the row has no text.
-SCORE_FIELDS = (
-    pa.field("anomaly_score", pa.float64()),
-    pa.field("p_value", pa.float64()),
-    pa.field("flagged", pa.bool_()),
-)
-
-
-@dataclass(frozen=True)
-class ScoreSummary:
-    """What became of a file's rows."""
-
-    n_rows: int
-    n_without_text: int
-    n_flagged: int
 
 
 def score_table(
-    model: TextOutlierDetector,
+    model: Scorer,
     table: Table,
     text_column: str,
     out: str,
@@ -50,13 +34,10 @@ def score_table(
         for texts in table.texts(text_column):
             if strict and None in texts:
                 raise no_text(table.name, done + texts.index(None))
-            scores = np.full(len(texts), np.nan)
-            there = [i for i, text in enumerate(texts) if text is not None]
-            scores[there] = model.anomaly_score([text for text in texts if text is not None])
+            yield score_texts(model, texts)
             done += len(texts)
             if progress:
                 progress(done)
-            yield scores
 
     if model.threshold_.together:
         # Which rows are flagged is known only when all are scored; their scores alone fit in memory.
@@ -82,37 +63,31 @@ def write_scored(
     return _write(table, out, parts(), out_format, safe_cells)
 
 
-def judge_rows(model: TextOutlierDetector, anomaly_score: np.ndarray) -> Scores:
-    """P-values and flags for rows of which some have no score (NaN)."""
-    there = ~np.isnan(anomaly_score)
-    judged = model.judge(anomaly_score[there])
-    p_value, flagged = np.full(len(there), np.nan), np.zeros(len(there), dtype=bool)
-    p_value[there], flagged[there] = judged.p_value, judged.flagged
-    return Scores(anomaly_score, p_value, flagged)
-
-
 def check_output(table: Table, out: str, out_format: str | None = None) -> None:
     """Raise, before any work is done, if the output could not be written as asked."""
     output_format(out, out_format)
-    taken = [field.name for field in SCORE_FIELDS if field.name in table.columns]
-    if taken:
-        raise DataError(f"{table.name}: already has a column {taken[0]!r}; rename or drop it before scoring")
+    scored_schema(table)
     if out != "-" and Path(out).exists() and Path(table.name).exists() and Path(out).samefile(table.name):
         raise UsageError(f"{out}: is the input itself; write to another file")
     if out != "-" and not Path(out).absolute().parent.is_dir():
         raise DataError(f"{out}: there is no folder {Path(out).parent}; make it first")
 
 
+def stream_format(table: Table, out: str, asked: str | None) -> str | None:
+    """For stdout the input's own format, where that holds columns; for files what their name tells."""
+    if asked or out != "-":
+        return asked
+    return table.format if table.format in ("csv", "tsv", "jsonl") else "jsonl"
+
+
 def _write(table: Table, out: str, parts: Iterator[Scores], out_format: str | None, safe_cells: bool) -> ScoreSummary:
-    schema = pa.schema([*table.schema, *SCORE_FIELDS], metadata=table.schema.metadata)
+    schema = scored_schema(table)
     n_rows = n_without_text = n_flagged = 0
     with open_writer(out, schema, out_format, safe_cells=safe_cells) as write:
         for batch, scores in zip(table.batches(), parts, strict=True):
-            absent = np.isnan(scores.anomaly_score)
-            columns = (scores.anomaly_score, scores.p_value, scores.flagged)
-            added = [pa.array(c, f.type, mask=absent) for c, f in zip(columns, SCORE_FIELDS, strict=True)]
-            write(pa.record_batch([*batch.columns, *added], schema=schema))
+            for scored in scored_rows(pa.Table.from_batches([batch]), scores, schema):
+                write(scored)
             n_rows += len(batch)
-            n_without_text += int(absent.sum())
+            n_without_text += int(np.isnan(scores.anomaly_score).sum())
             n_flagged += int(scores.flagged.sum())
     return ScoreSummary(n_rows, n_without_text, n_flagged)

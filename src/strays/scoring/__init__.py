@@ -1,0 +1,20 @@
+"""Files in, the same rows with their scores out, in order, however large the files are."""
+
+from strays.scoring.files import score_files
+from strays.scoring.progress import OpenProgress, RowProgress
+from strays.scoring.rows import SCORE_FIELDS, Scorer, ScoreSummary, judge_rows
+from strays.scoring.stream import check_output, score_table, stream_format, write_scored
+
+__all__ = [
+    "SCORE_FIELDS",
+    "OpenProgress",
+    "RowProgress",
+    "ScoreSummary",
+    "Scorer",
+    "check_output",
+    "judge_rows",
+    "score_files",
+    "score_table",
+    "stream_format",
+    "write_scored",
+]

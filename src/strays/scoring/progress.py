@@ -1,0 +1,55 @@
+"""How far a job is, in rows, also while the encoder is busy with a chunk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+# Opens a progress bar with a title; it takes (done, in all).
+OpenProgress = Callable[[str], AbstractContextManager[Callable[[int, int | None], None]]]
+
+
+class RowProgress:
+    """Counts rows and shows them on a bar. `within` is the callback for an encoder."""
+
+    def __init__(self, open_bar: OpenProgress | None = None) -> None:
+        self._open_bar = open_bar
+        self._show: Callable[[int, int | None], None] = lambda done, total: None
+        self._done = self._new = self._in_hand = 0
+        self._total: int | None = None
+        self._seconds = 0.0
+
+    @contextmanager
+    def bar(self, title: str, done: int, total: int | None) -> Iterator[None]:
+        """Show a bar that starts at rows done already; these do not count for the speed."""
+        self._done, self._new, self._in_hand, self._total = done, 0, 0, total
+        start = time.perf_counter()
+        with self._open_bar(title) if self._open_bar else nullcontext(self._show) as self._show:
+            self._show(done, total)
+            yield
+        self._seconds = time.perf_counter() - start
+
+    def reach(self, done: int) -> None:
+        """So many rows are done in all."""
+        self._done, self._new = done, self._new + done - self._done
+        self.within(0, 1)
+
+    def take(self, rows: int) -> None:
+        """Rows are going to be worked on."""
+        self._in_hand = rows
+
+    def within(self, done: int, of: int) -> None:
+        """A share of the rows in hand is done."""
+        at = self._done + self._in_hand * done // max(of, 1)
+        self._show(at, self._total and max(self._total, at))
+
+    def finish(self) -> None:
+        """The rows in hand are done."""
+        self.within(1, 1)
+        self._done, self._new, self._in_hand = self._done + self._in_hand, self._new + self._in_hand, 0
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """Speed on the bar shown last; None where nothing was done."""
+        return round(self._new / max(self._seconds, 1e-9), 1) if self._new else None

@@ -1,0 +1,89 @@
+"""Rows and their scores: what a model must offer, how texts become scores, and which columns are added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from strays.calibration import Threshold
+from strays.errors import DataError
+from strays.model import Scores
+from strays.tables import Table
+
+# What is added to a row; null where the row has no text.
+SCORE_FIELDS = (
+    pa.field("anomaly_score", pa.float64()),
+    pa.field("p_value", pa.float64()),
+    pa.field("flagged", pa.bool_()),
+)
+
+
+class Scorer(Protocol):
+    """What a job needs of a model; TextOutlierDetector is one."""
+
+    threshold_: Threshold
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all that a score depends on; a job goes on only with the same."""
+
+    def anomaly_score(self, texts: Sequence[str]) -> np.ndarray:
+        """One float for each text; higher is odder."""
+
+    def judge(self, scores: np.ndarray) -> Scores:
+        """The p-values and flags of texts whose anomaly scores are known."""
+
+
+@dataclass(frozen=True)
+class ScoreSummary:
+    """What became of the rows. As many came out as went in, or there would have been an error.
+
+    n_resumed_rows were scored by an earlier run; n_remade parts had been written by one but were gone or cut off;
+    rows_per_second counts what this run scored, and is None where that was nothing.
+    """
+
+    n_rows: int
+    n_without_text: int
+    n_flagged: int
+    n_files: int = 1
+    n_parts: int = 1
+    n_resumed_rows: int = 0
+    n_remade: int = 0
+    rows_per_second: float | None = None
+    ignored: tuple[str, ...] = ()
+
+
+def score_texts(model: Scorer, texts: list[str | None]) -> np.ndarray:
+    """One score for each row, NaN where it has no text; equal texts are scored once."""
+    distinct = list(dict.fromkeys(text for text in texts if text is not None))
+    found = dict(zip(distinct, model.anomaly_score(distinct).tolist(), strict=True)) if distinct else {}
+    return np.array([np.nan if text is None else found[text] for text in texts], dtype=np.float64)
+
+
+def judge_rows(model: Scorer, anomaly_score: np.ndarray) -> Scores:
+    """P-values and flags for rows of which some have no score (NaN)."""
+    there = ~np.isnan(anomaly_score)
+    judged = model.judge(anomaly_score[there])
+    p_value, flagged = np.full(len(there), np.nan), np.zeros(len(there), dtype=bool)
+    p_value[there], flagged[there] = judged.p_value, judged.flagged
+    return Scores(anomaly_score, p_value, flagged)
+
+
+def scored_schema(table: Table) -> pa.Schema:
+    """The columns of a table and those that are added; an error where a name is taken already."""
+    taken = [field.name for field in SCORE_FIELDS if field.name in table.columns]
+    if taken:
+        raise DataError(f"{table.name}: already has a column {taken[0]!r}; rename or drop it before scoring")
+    return pa.schema([*table.schema, *SCORE_FIELDS], metadata=table.schema.metadata)
+
+
+def scored_rows(rows: pa.Table, scores: Scores, schema: pa.Schema) -> list[pa.RecordBatch]:
+    """The rows with their scores beside them."""
+    absent = np.isnan(scores.anomaly_score)
+    columns = (scores.anomaly_score, scores.p_value, scores.flagged)
+    added = [pa.array(c, f.type, mask=absent) for c, f in zip(columns, SCORE_FIELDS, strict=True)]
+    return pa.Table.from_arrays([*rows.columns, *added], schema=schema).to_batches()

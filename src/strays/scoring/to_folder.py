@@ -1,0 +1,137 @@
+"""Scores to a folder: a file for every chunk, final as soon as it is there, beside the diary of the job."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+from strays.errors import DataError, UsageError
+from strays.model import Scores
+from strays.scoring.job import Job, Work, judged, resumable
+from strays.scoring.manifest import NAME, Manifest, Part
+from strays.scoring.rows import ScoreSummary, judge_rows, scored_rows, scored_schema
+from strays.tables import OUTPUT_FORMATS, count_rows, open_writer
+
+LEFT_OVER = re.compile(r"\..+\.\d+\.part")
+
+
+def score_to_folder(job: Job) -> ScoreSummary:
+    """Score all rows and write them in parts, whose folders and names are those of the input files."""
+    if job.out_format and job.out_format not in OUTPUT_FORMATS:
+        raise UsageError(f"cannot write {job.out_format}; expected one of {', '.join(OUTPUT_FORMATS)}")
+    folder = Path(job.out)
+    _prepare(folder)
+    together = job.model.threshold_.together
+    with Manifest(folder / NAME, job.header(), restart=job.restart) as diary, resumable(lambda: diary):
+        _remove_left_overs(folder)
+        stems = _stems(job, diary)
+        done = diary.scores if together else diary.parts
+        resumed = sum(entry.rows for entry in done.values())
+        with job.progress.bar("scoring", resumed, job.about_rows()):
+            for work in job.unfinished(done, diary.states):
+                if together and diary.parts and work.key not in diary.parts:
+                    raise DataError(
+                        f"{work.file.path}: is new, and the earlier run gave its flags ({job.model.threshold_}) "
+                        "without it. Take it away, choose another --out, or score all again with --restart"
+                    )
+                scores = job.score(work)
+                if together:
+                    diary.keep_scores(job.entry(work, scores), scores)
+                else:
+                    diary.add(_write_part(job, work, stems[work.file.name], judge_rows(job.model, scores)))
+        speed = job.progress.rows_per_second
+        if together:
+            scores_of = judged(job, diary.read_scores, sorted(diary.scores))
+            written = sum(part.rows for part in diary.parts.values())
+            with job.progress.bar("writing", written, job.about_rows()):
+                for work in job.unfinished(diary.parts, diary.states):
+                    job.progress.take(len(work.chunk.rows))
+                    diary.add(_write_part(job, work, stems[work.file.name], scores_of(work.key)))
+                    job.progress.finish()
+        _check(job, diary)
+        parts = diary.parts.values()
+        return ScoreSummary(
+            n_rows=sum(part.rows for part in parts),
+            n_without_text=sum(part.without_text for part in parts),
+            n_flagged=sum(part.flagged for part in parts),
+            n_files=len(job.inputs.files),
+            n_parts=len(parts),
+            n_resumed_rows=resumed,
+            n_remade=len(diary.missing),
+            rows_per_second=speed,
+            ignored=tuple(job.inputs.ignored),
+        )
+
+
+def _write_part(job: Job, work: Work, stem: str, scores: Scores) -> Part:
+    """Write a chunk with its scores; the file is complete and on the disk when this returns."""
+    readable = work.table.format if work.table.format in OUTPUT_FORMATS else "parquet"
+    format = job.out_format or readable
+    name = f"{stem}-{work.number:05}.{format}"
+    path = Path(job.out) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    schema = scored_schema(work.table)
+    with open_writer(str(path), schema, format, safe_cells=job.safe_cells) as write:
+        for batch in scored_rows(work.chunk.rows, scores, schema):
+            write(batch)
+    entry = job.entry(work, scores.anomaly_score)
+    return Part(**entry, out=name, bytes=path.stat().st_size, flagged=int(scores.flagged.sum()))
+
+
+def _stems(job: Job, diary: Manifest) -> dict[str, str]:
+    """What a file's parts are called: as the file, without its ending, or with it where another has the same name.
+
+    Files that have parts keep their name, whatever files came since.
+    """
+    given = {part.file: part.out.rpartition("-")[0] for part in diary.parts.values()}
+    short = {file.name: _without_ending(file.name) for file in job.inputs.files}
+    taken = Counter([*short.values(), *(stem for name, stem in given.items() if name not in short)])
+    stems = {name: given.get(name, stem if taken[stem] == 1 else name) for name, stem in short.items()}
+    if len(set(stems.values())) < len(stems):
+        raise DataError(f"{job.source}: some files are named so alike that their parts would be mixed up; rename them")
+    return stems
+
+
+def _without_ending(name: str) -> str:
+    way = PurePosixPath(name)
+    plain = way.name.removesuffix(".gz")
+    return str(way.with_name(plain.rpartition(".")[0] or plain))
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folder; one with other things in it is not written to."""
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder}: is a file; expected the name of a folder for the parts")
+    try:
+        folder.mkdir(exist_ok=True)
+        others = not (folder / NAME).exists() and any(folder.iterdir())
+    except OSError as error:
+        raise DataError(f"{folder}: could not be made ({error.strerror}); choose another --out") from error
+    if others:
+        raise DataError(f"{folder}: is a folder with other things in it; expected a new or empty one")
+
+
+def _remove_left_overs(folder: Path) -> None:
+    """Remove half-written parts of a process that was stopped; under the lock nobody else writes any."""
+    for path in folder.rglob(".*.part"):
+        if LEFT_OVER.fullmatch(path.name):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _check(job: Job, diary: Manifest) -> None:
+    """Raise unless every row that was read is in a part, by what the files themselves say."""
+    if not diary.parts:
+        raise DataError(f"{job.source}: there are no rows in any of its files; expected at least one")
+    read: Counter[str] = Counter()
+    for part in diary.parts.values():
+        read[part.file] += part.rows
+        written = count_rows(str(diary.folder / part.out), part.out.rpartition(".")[2])
+        if written != part.rows:
+            raise DataError(f"{diary.folder / part.out}: holds {written:,} rows, expected {part.rows:,}; remove it")
+    for file in job.inputs.files:
+        there = file.about_rows() if file.format == "parquet" else None
+        if there is not None and there != read[file.name]:
+            raise DataError(f"{file.path}: has {there:,} rows, but {read[file.name]:,} were written; the check failed")
