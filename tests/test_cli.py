@@ -224,7 +224,7 @@ def test_fit_keeps_no_texts_where_none_are_wanted(
 
 
 def test_encoders_are_listed(strays: Callable[..., Ran]) -> None:
-    assert set(json.loads(strays("encoders", "--json").out)) == {"default", "bert"}
+    assert set(json.loads(strays("encoders", "--json").out)) == {"default", "bert", "fast"}
     assert "BERT-base-cased" in strays("encoders").out
 
 

@@ -15,7 +15,7 @@ from strays.detectors import DETECTORS
 from strays.errors import StraysError, StraysWarning, UsageError
 
 if TYPE_CHECKING:
-    from strays.encoders.transformer import TransformerEncoder
+    from strays.encoders import LoadedEncoder
     from strays.model import TextOutlierDetector
     from strays.tables import Table
 
@@ -47,7 +47,7 @@ SafeCells = Annotated[
     bool, typer.Option("--safe-cells", help="In csv and tsv, disarm cells that a spreadsheet would run as formulas.")
 ]
 EncoderName = Annotated[
-    str, typer.Option("--encoder", help="default, bert, a Hugging Face id, or a folder; see strays encoders.")
+    str, typer.Option("--encoder", help="default, fast, bert, a Hugging Face id, or a folder; see strays encoders.")
 ]
 KeepExamples = Annotated[
     int, typer.Option(help="Texts of each kind to keep in the model, for explanations; 0 keeps none.", min=0)
@@ -375,7 +375,7 @@ def encoders(as_json: Json = False) -> None:
             "about": known.about,
             "hub_id": known.repo,
             "revision": known.revision,
-            "offline": name == "default" and there,
+            "offline": name in ("default", "fast") and there,
         }
         for name, known in NAMED.items()
     }
@@ -407,7 +407,7 @@ def info(model: Annotated[str, typer.Argument(help="Folder of the model.")], as_
 
 def _encoder(
     name: str, revision: str | None, pooling: str | None, normalize: bool | None, max_length: int | None, device: str
-) -> TransformerEncoder:
+) -> LoadedEncoder:
     from strays.encoders import load_encoder
 
     return load_encoder(

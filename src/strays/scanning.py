@@ -11,7 +11,7 @@ import numpy as np
 
 from strays.calibration import threshold
 from strays.corpus import Corpus, read_corpus
-from strays.encoders.transformer import TransformerEncoder
+from strays.encoders import LoadedEncoder
 from strays.model import Scores, TextOutlierDetector
 from strays.scoring import judge_rows
 from strays.tables import Table
@@ -56,7 +56,7 @@ class Scan:
         }
 
 
-def scan_table(table: Table, encoder: TransformerEncoder, detector: str, **options: Any) -> Scan:
+def scan_table(table: Table, encoder: LoadedEncoder, detector: str, **options: Any) -> Scan:
     """Fit on a table and score its own rows; takes the options of fit_table."""
     model, corpus = fit_table(table, encoder, detector, **options)
     scores = np.full(corpus.n_rows, np.nan)
@@ -66,7 +66,7 @@ def scan_table(table: Table, encoder: TransformerEncoder, detector: str, **optio
 
 def fit_table(
     table: Table,
-    encoder: TransformerEncoder,
+    encoder: LoadedEncoder,
     detector: str,
     *,
     text_column: str | None = None,

@@ -123,7 +123,7 @@ def test_loading_is_lazy() -> None:
     [
         ("./no-such-folder", "no folder no-such-folder"),
         ("/no/such/folder", "no folder /no/such/folder"),
-        ("not an id", "neither an encoder strays knows .default, bert., nor a folder, nor"),
+        ("not an id", "neither an encoder strays knows .default, bert, fast., nor a folder, nor"),
     ],
 )
 def test_names_that_lead_nowhere(name: str, message: str) -> None:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from strays.encoders.base import Encoder
+from strays.encoders.base import Encoder, LoadedEncoder
 from strays.encoders.settings import POOLINGS, EncoderSettings
-from strays.encoders.sources import NAMED
+from strays.encoders.sources import NAMED, is_static
 from strays.errors import UsageError
 
-if TYPE_CHECKING:
-    from strays.encoders.transformer import TransformerEncoder
-
-__all__ = ["NAMED", "Encoder", "load_encoder"]
+__all__ = ["NAMED", "Encoder", "LoadedEncoder", "load_encoder"]
 
 
 def load_encoder(
@@ -26,13 +22,14 @@ def load_encoder(
     device: str = "auto",
     tokens_per_batch: int = 4096,
     progress: Callable[[int, int], None] | None = None,
-) -> TransformerEncoder:
+) -> LoadedEncoder:
     """An encoder by name; its model is loaded when it first encodes.
 
     Parameters
     ----------
     name
-        'default' (all-MiniLM-L6-v2, offline), 'bert' (BERT-base-cased, the paper's), a Hugging Face id, or a folder.
+        'default' (all-MiniLM-L6-v2, offline), 'bert' (BERT-base-cased, the paper's), a Hugging Face id, or a folder;
+        'fast' and 'fast:NAME' for a static encoder distilled from one of those at its first use.
     revision
         Commit, tag or branch on the hub; the named encoders are pinned already.
     pooling
@@ -42,14 +39,12 @@ def load_encoder(
     max_length
         Longest text in tokens; longer ones are cut. By default the model's own limit.
     device
-        'auto' takes a GPU where there is one.
+        'auto' takes a GPU where there is one; static encoders need none.
     tokens_per_batch
         Tokens in one batch, padding included.
     progress
         Called with (texts done, texts in all) as encoding goes on.
     """
-    from strays.encoders.transformer import TransformerEncoder
-
     if pooling not in (None, *POOLINGS):
         raise UsageError(f"pooling is {pooling!r}; expected {' or '.join(map(repr, POOLINGS))}")
     if max_length is not None and max_length < 3:
@@ -57,4 +52,10 @@ def load_encoder(
     if tokens_per_batch < 1:
         raise UsageError(f"tokens_per_batch is {tokens_per_batch}; expected at least 1")
     settings = EncoderSettings(str(name), revision, pooling, normalize, max_length)
+    if is_static(settings.name):
+        from strays.encoders.static import StaticEncoder
+
+        return StaticEncoder(settings, progress)
+    from strays.encoders.transformer import TransformerEncoder
+
     return TransformerEncoder(settings, device, tokens_per_batch, progress)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from strays.encoders.settings import EncoderSettings
 from strays.errors import DataError
 
 
@@ -16,6 +17,23 @@ class Encoder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings as float32 of shape (len(texts), dimension)."""
+        ...
+
+
+class LoadedEncoder(Encoder, Protocol):
+    """What the encoders that strays loads by name promise besides."""
+
+    settings: EncoderSettings
+    progress: Callable[[int, int], None] | None
+
+    @property
+    def dimension(self) -> int:
+        """Length of an embedding."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what an embedding depends on."""
         ...
 
 

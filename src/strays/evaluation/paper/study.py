@@ -23,7 +23,7 @@ from strays.evaluation.paper.rows import Row, RowFile
 from strays.evaluation.protocol import RUNS
 
 if TYPE_CHECKING:
-    from strays.encoders.transformer import TransformerEncoder
+    from strays.encoders import LoadedEncoder
 
 Cell = dict[str, Any]
 Compute = Callable[[Cell], Row]
@@ -43,7 +43,7 @@ class Setting:
 
     out: Path
     data: str | None = None
-    encoder: TransformerEncoder | None = None
+    encoder: LoadedEncoder | None = None
     runs: int = RUNS
     cache: Path | None = None
     progress: Progress = no_progress
@@ -62,7 +62,7 @@ class Setting:
         return self._encoder.fingerprint[:12]
 
     @property
-    def _encoder(self) -> TransformerEncoder:
+    def _encoder(self) -> LoadedEncoder:
         if self.encoder is None:
             raise UsageError("this study reads texts and needs an encoder")
         return self.encoder

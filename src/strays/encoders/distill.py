@@ -1,0 +1,162 @@
+"""A table of word pieces distilled from a transformer, and the folder it is kept in.
+
+Every piece t of the vocabulary goes through the transformer once, alone between the marks of a text's ends. Of what it
+gives, e_t, the DIMENSION strongest directions are kept, and rare pieces weigh more than common ones:
+
+    row t = P'(e_t - mean e) * a / (a + p_t),   p_t ~ 1 / rank of t
+
+A vocabulary's order stands for the rank. This is the recipe of model2vec (2024), which takes its weights from Arora et
+al. (2017), with a smaller a; benchmarks/LOG.md has what else was tried. The kept folder appears complete or not at all,
+so that two processes may distil at once; a damaged one is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from strays.encoders import sources
+from strays.encoders.settings import own_settings
+from strays.errors import EncoderError, first_line
+
+# Another recipe gives other embeddings: count it up, and models fitted with the older one are refused.
+RECIPE = 1
+DIMENSION = 256
+RARITY = 3e-5  # a of the formula
+PIECES_AT_ONCE = 1024
+TABLE, TOKENIZER, CONFIG = "table.safetensors", "tokenizer.json", "config.json"
+
+
+@dataclass(frozen=True)
+class Distilled:
+    """A row for each piece of the vocabulary, the embedding of a text without any, and the tokenizer as JSON."""
+
+    table: np.ndarray
+    blank: np.ndarray
+    tokenizer: str
+
+
+def identity(teacher: Path, pooling: str | None) -> str:
+    """Hash of what a distillation depends on; the same on every machine, since no float is in it."""
+    files = [*sources.weight_files(teacher), *sources.vocabulary_files(teacher)]
+    parts = [*map(sources.sha256, files), f"pooling={_pooling(teacher, pooling)}", f"recipe={RECIPE}"]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def kept_or_made(
+    teacher: Path, pooling: str | None, root: Path, progress: Callable[[int, int], None] | None = None
+) -> Distilled:
+    """The distillation of a transformer's folder from under `root`, made and kept there at the first call."""
+    folder = root / f"{identity(teacher, pooling)[:16]}-{RECIPE}"
+    kept = _read(folder)
+    if kept is None:
+        kept = distil(teacher, _pooling(teacher, pooling), progress)
+        _write(folder, kept)
+    return kept
+
+
+def distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | None = None) -> Distilled:
+    """Run every piece through the transformer and make the table."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    from strays.encoders.transformer import _quiet
+
+    try:
+        with _quiet():
+            wrapped = AutoTokenizer.from_pretrained(teacher, local_files_only=True)
+            model = AutoModel.from_pretrained(teacher, local_files_only=True, dtype=torch.float32).eval()
+    except Exception as error:  # whatever a damaged or foreign file makes the loader raise
+        raise EncoderError(
+            f"could not load the encoder in {teacher} ({first_line(error)}). Expected a complete BERT-like model to "
+            "distil; get its files again"
+        ) from error
+    if not wrapped.is_fast:
+        raise EncoderError(f"the tokenizer in {teacher} is a slow one, which cannot be distilled; use another encoder")
+    tokenizer = wrapped.backend_tokenizer
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    start, end = _ends(tokenizer.encode("a").ids, tokenizer.encode("a", add_special_tokens=False).ids)
+    n = tokenizer.get_vocab_size()
+
+    def embed(pieces: list[list[int]]) -> np.ndarray:
+        ids = torch.tensor([[*start, *piece, *end] for piece in pieces])
+        with torch.inference_mode():
+            hidden = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        return (hidden[:, 0] if pooling == "cls" else hidden.mean(1)).numpy()
+
+    rows = []
+    for at in range(0, n, PIECES_AT_ONCE):
+        rows.append(embed([[i] for i in range(at, min(at + PIECES_AT_ONCE, n))]))
+        if progress:
+            progress(min(at + PIECES_AT_ONCE, n), n)
+    blank = embed([[]]) if start or end else embed([[0]])
+    return Distilled(*make_table(np.concatenate(rows), blank), tokenizer.to_str())
+
+
+def make_table(rows: np.ndarray, blank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The table of the formula from what the transformer gives of every piece and of no text, (n, d) and (1, d)."""
+    mean = rows.mean(axis=0, dtype=np.float64)
+    centred = rows - mean
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    P = vectors[:, ::-1][:, :DIMENSION]  # the strongest directions first
+    # A direction's sign is arbitrary; one rule makes it the same everywhere.
+    P = P * np.sign(P[np.abs(P).argmax(axis=0), np.arange(P.shape[1])])
+    p = 1 / np.arange(1, len(rows) + 1)
+    weight = RARITY / (RARITY + p / p.sum())
+    table = (centred @ P * weight[:, None]).astype(np.float32)
+    return table, ((blank[0] - mean) @ P).astype(np.float32)
+
+
+def _pooling(teacher: Path, asked: str | None) -> str:
+    return "cls" if (asked or own_settings(teacher).pooling) == "cls" else "mean"
+
+
+def _ends(marked: list[int], bare: list[int]) -> tuple[list[int], list[int]]:
+    """What a tokenizer puts before and behind a text."""
+    at = next((i for i in range(len(marked)) if marked[i : i + len(bare)] == bare), 0)
+    return marked[:at], marked[at + len(bare) :]
+
+
+def _read(folder: Path) -> Distilled | None:
+    """What is kept in a folder; None where there is nothing, or not all of it."""
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        data, tokenizer = (folder / TABLE).read_bytes(), (folder / TOKENIZER).read_bytes()
+        if config["sha256"] != _digest(data, tokenizer):
+            return None
+        arrays = load(data)
+        return Distilled(arrays["table"], arrays["blank"], tokenizer.decode("utf-8"))
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+        return None
+
+
+def _write(folder: Path, made: Distilled) -> None:
+    data, tokenizer = save({"table": made.table, "blank": made.blank}), made.tokenizer.encode("utf-8")
+    config = {"recipe": RECIPE, "sha256": _digest(data, tokenizer)}
+    unfinished = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
+    try:
+        unfinished.mkdir(parents=True)
+        (unfinished / TABLE).write_bytes(data)
+        (unfinished / TOKENIZER).write_bytes(tokenizer)
+        (unfinished / CONFIG).write_text(json.dumps(config), encoding="utf-8")
+        if _read(folder) is None:  # else another process was faster, and made the same
+            shutil.rmtree(folder, ignore_errors=True)
+            unfinished.rename(folder)
+    except OSError:
+        pass  # a cache that cannot be written to costs time, not results
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()

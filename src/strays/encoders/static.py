@@ -1,0 +1,199 @@
+"""`fast`: a text is the sum of its word pieces' rows in a table distilled from a transformer. No torch, no network.
+
+Tokenizing takes most of the time, so each word is tokenized once and its pieces remembered, where the tokenizer cuts at
+every space whatever the neighbours are, as BERT's do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from strays.cache import cache_folder
+from strays.encoders import distill, sources
+from strays.encoders.base import check_texts
+from strays.encoders.settings import EncoderSettings
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+MAX_LENGTH = 512
+TEXTS_AT_ONCE = 4096
+# Words and their pieces remembered; past that all are forgotten, so that memory stays bounded on any file.
+MOST_WORDS, MOST_PIECES = 1 << 18, 1 << 21
+# Encoders are copied and sent to other processes, which a lock of their own would not be.
+_LOCK = Lock()
+
+
+class StaticEncoder:
+    """Texts to float32 embeddings by a table of word pieces, distilled at the first use and kept.
+
+    Parameters
+    ----------
+    settings
+        `name` is 'fast' (distilled from the default encoder) or 'fast:NAME' (from any other). Embeddings are scaled to
+        length 1 and texts cut at 512 pieces unless it says otherwise; pooling and revision are the transformer's.
+    progress
+        Called with (pieces, in all) while distilling and with (texts, in all) while encoding.
+    """
+
+    def __init__(self, settings: EncoderSettings, progress: Callable[[int, int], None] | None = None) -> None:
+        self.settings = settings
+        self.progress = progress
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.settings.name!r})"
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Embeddings of shape (len(texts), dimension). A text without any word piece gets one vector of its own."""
+        texts = check_texts(texts)
+        out = np.empty((len(texts), self.dimension), dtype=np.float32)
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            part = texts[start : start + TEXTS_AT_ONCE]
+            out[start : start + len(part)] = self._embed(*self._pieces.of(part))
+            if self.progress:
+                self.progress(start + len(part), len(texts))
+        return out
+
+    @property
+    def dimension(self) -> int:
+        """Length of an embedding."""
+        return int(self._distilled.table.shape[1])
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the transformer's files are."""
+        return sources.find_folder(sources.teacher_name(self.settings.name), self.settings.revision)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the transformer's weights and vocabulary, the recipe and the settings."""
+        parts = [
+            distill.identity(self.folder, self.settings.pooling),
+            f"normalize={self._normalize}",
+            f"max_length={self._max_length}",
+        ]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    @property
+    def _normalize(self) -> bool:
+        return self.settings.normalize is not False
+
+    @property
+    def _max_length(self) -> int:
+        return self.settings.max_length or MAX_LENGTH
+
+    @cached_property
+    def _distilled(self) -> distill.Distilled:
+        return distill.kept_or_made(self.folder, self.settings.pooling, cache_folder() / "models", self.progress)
+
+    @cached_property
+    def _pieces(self) -> Pieces:
+        return Pieces(self._distilled.tokenizer, self._max_length)
+
+    def _embed(self, ids: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """The mean row of each text's pieces."""
+        from scipy.sparse import csr_matrix
+
+        table = self._distilled.table
+        starts = np.r_[0, ends]
+        counts = np.diff(starts)
+        bags = csr_matrix((np.ones(len(ids), dtype=np.float32), ids, starts), shape=(len(ends), len(table)))
+        out = bags @ table  # (texts, dimension)
+        out /= np.maximum(counts, 1)[:, None]
+        out[counts == 0] = self._distilled.blank
+        if self._normalize:
+            out /= np.maximum(np.sqrt(np.einsum("ij,ij->i", out, out)), 1e-12)[:, None]
+        return np.asarray(out, dtype=np.float32)
+
+
+class Pieces:
+    """Texts to the ids of their word pieces, at most `max_length` each."""
+
+    def __init__(self, tokenizer: str, max_length: int) -> None:
+        from tokenizers import Tokenizer
+
+        self._tokenizer: Tokenizer = Tokenizer.from_str(tokenizer)
+        self._tokenizer.enable_truncation(max_length)
+        self._max_length = max_length
+        self._by_words = cuts_at_spaces(tokenizer)
+        self._forget()
+
+    def of(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of all texts in a row, and where each text ends."""
+        if not self._by_words:
+            return self._tokenize(texts)
+        words = [text.split(" ") for text in texts]
+        with _LOCK:
+            numbers = np.fromiter(map(self._number.__getitem__, chain.from_iterable(words)), dtype=np.int64)
+            self._learn()
+            lengths = self._length[numbers]
+            ends_of_words = np.cumsum(lengths)
+            first = self._start[numbers] - (ends_of_words - lengths)
+            ids = self._ids[np.repeat(first, lengths) + np.arange(lengths.sum())]
+            if len(self._number) > MOST_WORDS or len(self._ids) > MOST_PIECES:
+                self._forget()
+        last_words = np.cumsum([len(of_text) for of_text in words]) - 1
+        ends = ends_of_words[last_words]
+        return _cut(ids, ends, self._max_length)
+
+    def _forget(self) -> None:
+        self._number = _Numbered()
+        self._ids = self._start = self._length = np.empty(0, dtype=np.int64)
+
+    def _learn(self) -> None:
+        """Tokenize the words that were numbered since the last time."""
+        new, self._number.new = self._number.new, []
+        if not new:
+            return
+        ids, ends = self._tokenize(new)
+        starts = np.r_[0, ends]
+        self._start = np.r_[self._start, starts[:-1] + len(self._ids)]
+        self._length = np.r_[self._length, np.diff(starts)]
+        self._ids = np.r_[self._ids, ids]
+
+    def _tokenize(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        # A lone surrogate is no character and cannot be tokenized; the replacement keeps the rest of its text.
+        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        ids = [found.ids for found in self._tokenizer.encode_batch_fast(clean, add_special_tokens=False)]
+        ends = np.cumsum([len(of_text) for of_text in ids], dtype=np.int64)
+        return np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=int(ends[-1])), ends
+
+
+class _Numbered(dict[str, int]):
+    """Words to numbers in the order they came; a new word gets the next one and is noted in `new`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.new: list[str] = []
+
+    def __missing__(self, word: str) -> int:
+        self.new.append(word)
+        self[word] = number = len(self)
+        return number
+
+
+def cuts_at_spaces(tokenizer: str) -> bool:
+    """Whether a tokenizer, given as JSON, gives a text's words, cut at spaces, the pieces they have alone."""
+    parts = json.loads(tokenizer)
+    kinds = [(parts.get(part) or {}).get("type") for part in ("normalizer", "pre_tokenizer")]
+    whole = all(" " not in added["content"] for added in parts.get("added_tokens", []))
+    return kinds == ["BertNormalizer", "BertPreTokenizer"] and whole
+
+
+def _cut(ids: np.ndarray, ends: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first `most` ids of each text."""
+    starts = np.r_[0, ends[:-1]]
+    lengths = ends - starts
+    if lengths.max(initial=0) <= most:
+        return ids, ends
+    place = np.arange(len(ids)) - np.repeat(starts, lengths)
+    return ids[place < most], np.cumsum(np.minimum(lengths, most))
