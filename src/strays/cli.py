@@ -66,6 +66,10 @@ DetectorName = Annotated[
     str,
     typer.Option("--detector", help=f"{', '.join(DETECTORS)}."),
 ]
+Recall = Annotated[
+    float | None,
+    typer.Option(help="With --cascade: the share of what the model would flag that it must get to see.", metavar="R"),
+]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 MaxFalseAlarms = Annotated[
     float | None, typer.Option(help="Flag so that at most this share of normal texts is flagged.", metavar="SHARE")
@@ -165,6 +169,9 @@ def fit(
     detector: DetectorName = "auto",
     seed: Seed = 0,
     keep_examples: KeepExamples = 1000,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Also fit a cheap head, for strays score --cascade.")
+    ] = False,
     max_false_alarms: MaxFalseAlarms = None,
     max_false_share: MaxFalseShare = None,
     flag_rate: FlagRate = None,
@@ -197,6 +204,7 @@ def fit(
         flag_rate=flag_rate,
         seed=seed,
         keep_examples=keep_examples,
+        cascade=cascade,
         strict=strict,
         progress=terminal.progress_bar,
     )
@@ -217,6 +225,11 @@ def score(
     max_false_share: MaxFalseShare = None,
     flag_rate: FlagRate = None,
     top: Annotated[int | None, typer.Option(help="Flag this many rows, the highest-scoring ones.", metavar="K")] = None,
+    cascade: Annotated[
+        bool,
+        typer.Option("--cascade", help="Let a cheap head look at every row and the model only at those it could flag."),
+    ] = False,
+    recall: Recall = None,
     text_column: TextColumn = None,
     device: Device = "auto",
     format: Format = None,
@@ -227,19 +240,24 @@ def score(
 ) -> None:
     """Score a file with a fitted model: every row with anomaly_score, p_value and flagged added."""
     from strays import terminal
+    from strays.cascade import RECALL
     from strays.model import TextOutlierDetector
     from strays.scoring import score_table
     from strays.tables import open_table
+    from strays.triage import CascadeScorer
 
     fitted = TextOutlierDetector.load(model, device=device)
     if any(option is not None for option in (max_false_alarms, max_false_share, flag_rate, top)):
         fitted.set_threshold(
             max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top
         )
+    if recall is not None and not cascade:
+        raise UsageError("--recall is what --cascade promises; give both or neither")
+    scorer = CascadeScorer(fitted, RECALL if recall is None else recall) if cascade else None
     table = open_table(file, format, text_column=text_column)
     with terminal.progress_bar("scoring") as progress:
         summary = score_table(
-            fitted,
+            scorer or fitted,
             table,
             table.text_column(text_column),
             out,
@@ -249,10 +267,12 @@ def score(
             progress=lambda done: progress(done, None),
         )
     if as_json and out != "-":
-        _print_json({"out": out, **asdict(summary)})
+        _print_json({"out": out, **asdict(summary)} | ({"cascade": scorer.promise()} if scorer else {}))
         return
     where = "stdout" if out == "-" else out
     terminal.say(f"{summary.n_rows:,} rows to {where}; {summary.n_flagged:,} flagged: {fitted.threshold_}.")
+    if scorer:
+        terminal.say(f"{summary.n_by_full:,} rows went to the model; {_promise(scorer.promise())}.")
     _say_without_text(summary.n_without_text)
 
 
@@ -445,7 +465,14 @@ def _facts(fitted: TextOutlierDetector) -> dict[str, str]:
         + (f", in {fitted_on['n_folds']} turns" if fitted_on["n_folds"] else "")
         + f", for p-values down to {facts['lowest_p_value']:.2g}",
         "flags": facts["flags"],
-    }
+    } | ({"cascade": _promise(facts["cascade"])} if facts["cascade"] else {})
+
+
+def _promise(cut: dict[str, Any]) -> str:
+    return (
+        f"{cut['expected_share']:.1%} of such texts, among them {cut['recall']:.3g} of those it would flag, as told by "
+        f"{cut['n_held_out']:,} held-out texts"
+    )
 
 
 def _say_without_text(n: int) -> None:

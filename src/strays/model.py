@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 
 from strays import __version__
 from strays.calibration import MOST_KEPT, Calibration, threshold
+from strays.cascade import Cascade, static_encoder_of
 from strays.detectors import DETECTORS, Detector, detector_class
 from strays.encoders import Encoder, load_encoder
 from strays.encoders.base import check_texts
@@ -36,6 +37,8 @@ class Scores:
     anomaly_score: np.ndarray
     p_value: np.ndarray
     flagged: np.ndarray
+    # Which scores are the model's own, where the others are a cascade's estimates.
+    by_full: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,9 @@ class TextOutlierDetector(BaseEstimator):
         where scores of different fits compare (not with networks).
     keep_examples
         How many normal texts and how many known anomalies the model keeps, and saves, to explain with; 0 keeps none.
+    cascade
+        Also fit a cheap head on a static encoder, distilled from this one, for scoring by strays.triage.CascadeScorer;
+        or the cheap encoder to fit it on, as an object.
     random_state
         Seed of everything random: the same seed, texts and labels give the same scores.
 
@@ -81,6 +87,8 @@ class TextOutlierDetector(BaseEstimator):
         Texts kept to explain with.
     summary_
         How many texts of each kind the model was fitted on.
+    cascade_
+        The fitted head, where there is a cascade; None otherwise.
     training_scores_
         Anomaly scores of the texts given to fit, in their order; not saved.
     """
@@ -92,12 +100,14 @@ class TextOutlierDetector(BaseEstimator):
         *,
         held_out: float | None = None,
         keep_examples: int = 1000,
+        cascade: bool | Encoder = False,
         random_state: int | None = 0,
     ) -> None:
         self.encoder = encoder
         self.detector = detector
         self.held_out = held_out
         self.keep_examples = keep_examples
+        self.cascade = cascade
         self.random_state = random_state
 
     # ---- fitting -----------------------------------------------------------------------------------------------------
@@ -114,6 +124,7 @@ class TextOutlierDetector(BaseEstimator):
         _require_variety(texts, y)
         detector = self._make_detector()
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
+        triage = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
         X = self._encode(texts)
         if not np.ptp(X, axis=0).any():
             raise DataError(
@@ -126,7 +137,7 @@ class TextOutlierDetector(BaseEstimator):
             folds = _folds(X, normals, 10 if len(normals) <= MOST_IN_FOLDS // 4 else 5)
             in_turn = [_fit_without(detector, X, y, fold).anomaly_score(X[fold]) for fold in folds]
             self.detector_, n_folds = detector.fit(X, y), len(folds)
-            normal_scores = np.concatenate(in_turn)
+            held_out, normal_scores = np.concatenate(folds), np.concatenate(in_turn)
         else:
             wanted = math.floor((self.held_out or HELD_OUT) * len(normals))
             held_out = normals[: min(max(1, wanted), len(normals) - 2, MOST_KEPT)]
@@ -136,6 +147,12 @@ class TextOutlierDetector(BaseEstimator):
         self.calibration_ = Calibration.from_scores(normal_scores, self.training_scores_)
         self.threshold_ = self.calibration_.default_threshold()
         self.examples_ = Examples.choose(texts, X, y, self.keep_examples)
+        self.cascade_ = None
+        if triage:
+            scores, honest = self.training_scores_.copy(), (y >= 0) & detector.left_out_scores
+            if not detector.left_out_scores:
+                scores[held_out], honest[held_out] = normal_scores, True
+            self.cascade_ = Cascade.fit(triage, texts, scores, honest)
         self.summary_ = FitSummary(
             n_texts=len(texts),
             n_normal=int((y > 0).sum()),
@@ -276,7 +293,15 @@ class TextOutlierDetector(BaseEstimator):
             "lowest_p_value": self.calibration_.lowest_p_value,
             "threshold": asdict(self.threshold_),
             "flags": str(self.threshold_),
+            "cascade": self._cascade_info(),
         }
+
+    def _cascade_info(self) -> dict[str, Any] | None:
+        """What a cascade would do with the present threshold, as plain data."""
+        if self.cascade_ is None or self.threshold_.together:
+            return None
+        cut = self.cascade_.cut(self.calibration_.offset(self.threshold_, np.empty(0)))
+        return {"recall": cut.recall, "expected_share": cut.share, "n_held_out": cut.n_held_out}
 
     # ---- saving ------------------------------------------------------------------------------------------------------
 
@@ -286,13 +311,10 @@ class TextOutlierDetector(BaseEstimator):
         name = _registered_name(self.detector_)
         if name not in DETECTORS:
             raise ModelError(f"a {name} cannot be saved; expected one of {', '.join(DETECTORS)}")
-        settings = getattr(self.encoder_, "settings", None)
         config = {
             "strays_version": __version__,
-            "encoder": {
-                "settings": settings.to_dict() if settings else None,
-                "fingerprint": getattr(self.encoder_, "fingerprint", None),
-            },
+            "encoder": _what_encoder(self.encoder_),
+            "cascade": _what_encoder(self.cascade_.encoder) if self.cascade_ else None,
             "detector": {"name": name, "params": _plain_params(self.detector_)},
             "held_out": self.held_out,
             "keep_examples": self.keep_examples,
@@ -302,6 +324,8 @@ class TextOutlierDetector(BaseEstimator):
         }
         arrays = {f"detector/{name}": array for name, array in self.detector_.get_state().items()}
         arrays |= {f"examples/{name}": array for name, array in self.examples_.to_arrays().items()}
+        if self.cascade_:
+            arrays |= {f"cascade/{name}": array for name, array in self.cascade_.to_arrays().items()}
         arrays["calibration/normal_scores"] = self.calibration_.normal_scores
         arrays["calibration/corpus_scores"] = self.calibration_.corpus_scores
         save_folder(path, config, arrays)
@@ -312,13 +336,14 @@ class TextOutlierDetector(BaseEstimator):
         path: str | Path,
         *,
         encoder: Encoder | None = None,
+        cascade: Encoder | None = None,
         device: str = "auto",
         progress: Callable[[int, int], None] | None = None,
     ) -> Self:
         """Read a saved model.
 
-        A model fitted with an encoder object of your own needs that encoder again; device and progress are for the
-        others, as in load_encoder.
+        A model fitted with an encoder object of your own, or with one for its cascade, needs that again; device and
+        progress are for the others, as in load_encoder.
         """
         config, arrays = load_folder(path)
         try:
@@ -328,9 +353,9 @@ class TextOutlierDetector(BaseEstimator):
                     f"{path}: was fitted with an encoder object, which is not saved; pass it: load(..., encoder=...)"
                 )
             detector = detector_class(config["detector"]["name"])(**config["detector"]["params"])
-            state, examples = (
+            state, examples, head = (
                 {key.removeprefix(place): a for key, a in arrays.items() if key.startswith(place)}
-                for place in ("detector/", "examples/")
+                for place in ("detector/", "examples/", "cascade/")
             )
             if encoder is None:
                 encoder = load_encoder(**settings, device=device, progress=progress)
@@ -339,6 +364,7 @@ class TextOutlierDetector(BaseEstimator):
                 detector=detector,
                 held_out=config["held_out"],
                 keep_examples=config["keep_examples"],
+                cascade=cascade or config.get("cascade") is not None,
                 random_state=config["random_state"],
             )
             model.encoder_ = encoder
@@ -347,6 +373,7 @@ class TextOutlierDetector(BaseEstimator):
             model.threshold_ = threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]})
             model.summary_ = FitSummary(**config["summary"])
             model.examples_ = Examples.from_arrays(examples)
+            model.cascade_ = _load_cascade(path, config.get("cascade"), cascade, head)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ModelError(f"{path}: the model's files do not fit together ({error!r}); fit it again") from error
         model._expected_fingerprint = config["encoder"].get("fingerprint")
@@ -355,6 +382,7 @@ class TextOutlierDetector(BaseEstimator):
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     _expected_fingerprint: str | None = None
+    cascade_: Cascade | None = None
 
     def _encode(self, texts: list[str]) -> np.ndarray:
         expected = self._expected_fingerprint
@@ -374,6 +402,33 @@ class TextOutlierDetector(BaseEstimator):
     def _require_fitted(self) -> None:
         if not hasattr(self, "detector_"):
             raise UsageError("this model is not fitted yet; call fit(texts) first, or load a saved model")
+
+
+def _what_encoder(encoder: Encoder) -> dict[str, Any]:
+    settings = getattr(encoder, "settings", None)
+    return {
+        "settings": settings.to_dict() if settings else None,
+        "fingerprint": getattr(encoder, "fingerprint", None),
+    }
+
+
+def _load_cascade(
+    path: str | Path, saved: dict[str, Any] | None, given: Encoder | None, arrays: dict[str, np.ndarray]
+) -> Cascade | None:
+    if saved is None:
+        return None
+    if given is None and saved["settings"] is None:
+        raise ModelError(
+            f"{path}: its cascade was fitted with an encoder object, which is not saved; pass it: load(..., "
+            "cascade=...)"
+        )
+    encoder = given or load_encoder(**saved["settings"])
+    if getattr(encoder, "fingerprint", None) != saved["fingerprint"]:
+        raise ModelError(
+            f"the encoder {encoder!r} is not the one the cascade of {path} was fitted with (its weights or settings "
+            "differ). Use the same encoder, or fit again"
+        )
+    return Cascade.from_arrays(encoder, arrays)
 
 
 def _folds(X: np.ndarray, rows: np.ndarray, k: int) -> list[np.ndarray]:

@@ -71,6 +71,7 @@ class AutoDetector(Detector):
         "n_neighbors": [COUNT],
         "memory": [Interval(Integral, 2, None, closed="left")],
     }
+    left_out_scores: ClassVar = True
     _state: ClassVar = (
         "rows_",
         "n_normals_",
