@@ -69,6 +69,8 @@ def test_a_cut_is_the_order_statistic_of_the_formula() -> None:
     # 39 texts are past 60; floor(0.1 * 40) = 4, and the fourth lowest is 64.
     cut = cascade.cut(60.0, 0.9)
     assert (cut.value, cut.n_held_out, cut.share, cut.recall) == (64.0, 39, 0.36, 0.9)
+    # 9 past 90 would make k = 1; 14 past 85 make it 1.5, so that the next five take part and k is 2.
+    assert (cascade.cut(85.0, 0.9).value, cascade.cut(85.0, 0.9).n_held_out) == (82.0, 19)
     # Nothing is past 200; a recall of 0.9 needs nine texts: the nine highest, and the lowest of those.
     assert (cascade.cut(200.0, 0.9).value, cascade.cut(200.0, 0.9).n_held_out) == (91.0, 9)
 

@@ -1,14 +1,15 @@
 """A cheap head that tells which texts an expensive model could flag.
 
-The head h estimates the full model's anomaly score s from a static embedding z of the text: kernel ridge regression on
-every text of the corpus, with m of them as landmarks (Nystroem),
+The head h estimates the full model's anomaly score s from z, a static embedding and the length of a text: kernel ridge
+regression on every text of the corpus, with some of them as landmarks z_j (Nystroem),
 
     h(z) = b + sum_j c_j exp(-|z - z_j|^2),   c = argmin |K c - (s - b)|^2 + penalty c' K_m c
 
 A text goes to the full model where h reaches a cut. For a recall r of what the full model flags (s > t), the cut is the
-k-th lowest out-of-fold h among the n held-out texts with s > t, k = floor((1 - r)(n + 1)): a fresh text that would be
-flagged stays below with a chance of at most 1 - r, if it is like those (conformal prediction, as in calibration). Where
-fewer than 1 / (1 - r) of them are past t, the next highest take part, which are harder to tell: on the cautious side.
+k-th lowest out-of-fold h among the n held-out texts with s > t, k = (1 - r)(n + 1): a fresh text that would be flagged
+stays below with a chance of at most 1 - r, if it is like those (conformal prediction, as in calibration). Where that k
+is no whole number the texts with the next highest s take part until it is. They are harder to tell from the rest than
+what is flagged: on the cautious side.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ RECALL = 0.98
 LANDMARKS, PENALTY, FOLDS = 2048, 0.3, 5
 # Keeps the equations solvable where landmarks are equal.
 JITTER = 1e-4
-ROWS_AT_ONCE = 4096
+# Few enough for the caches of a processor.
+ROWS_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,12 @@ class Cascade:
         """Where to cut so that `recall` of what scores above `offset` is sent to the full model."""
         if not 0 < recall < 1:
             raise UsageError(f"recall is {recall:g}; expected a share between 0 and 1, both left out, such as {RECALL}")
-        fewest = math.ceil(1 / (1 - recall) - 1e-9) - 1
-        n = max(int((self.scores > offset).sum()), fewest)
+        k = math.ceil((1 - recall) * (int((self.scores > offset).sum()) + 1) - 1e-9)
+        n = math.ceil(k / (1 - recall) - 1e-9) - 1
         if n > len(self.scores):
             return Cut(-math.inf, recall, 1.0, len(self.scores))
         flagged = np.sort(self.values[np.argsort(-self.scores, kind="stable")[:n]])
-        value = float(flagged[math.floor((1 - recall) * (n + 1) + 1e-9) - 1])
+        value = float(flagged[k - 1])
         return Cut(value, recall, float((self.values >= value).mean()), n)
 
     def estimate(self, values: np.ndarray, normal_scores: np.ndarray) -> np.ndarray:
@@ -148,15 +150,17 @@ def static_encoder_of(encoder: Encoder) -> LoadedEncoder:
 
 
 def _embed(encoder: Encoder, texts: list[str]) -> np.ndarray:
-    return np.ascontiguousarray(encoder.encode(texts), dtype=np.float32)
+    """Static embeddings and, since those have lost it, how long the texts are."""
+    length = np.log1p([len(text) for text in texts])
+    return np.c_[encoder.encode(texts), 0.5 * length].astype(np.float32)
 
 
 def _kernel(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """exp(-|a - b|^2) of all rows, in float32."""
-    K = A @ B.T
-    K *= 2
-    K -= np.einsum("ij,ij->i", A, A)[:, None]
-    K -= np.einsum("ij,ij->i", B, B)
+    # The squares ride along in two more columns, so that one product makes the exponent.
+    left = np.c_[2 * A, np.einsum("ij,ij->i", A, A), np.ones(len(A), np.float32)]
+    right = np.c_[B, -np.ones(len(B), np.float32), -np.einsum("ij,ij->i", B, B)]
+    K = left @ right.T
     np.minimum(K, 0, out=K)
     return np.asarray(np.exp(K, out=K))
 
