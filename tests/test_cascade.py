@@ -139,6 +139,15 @@ def test_sent_rows_get_the_full_score_and_the_rest_an_estimate_that_is_not_flagg
     assert abs(found.p_value[:800].mean() - 0.5) < 0.1
 
 
+def test_an_estimate_ranks_among_normals_as_the_head_ranks_the_text() -> None:
+    values = np.arange(101.0)
+    cascade = Cascade(HashEncoder(), pairs(np.random.default_rng(0), 1).head, values, 7 - values)
+    normal_scores = np.linspace(-1, 1, 501)
+    np.testing.assert_allclose(
+        cascade.estimate(np.array([-5.0, 0.0, 25.0, 50.0, 99.9, 200.0]), normal_scores), [-1, -1, -0.5, 0, 0.998, 1]
+    )
+
+
 def test_scores_tell_where_they_came_from(model: TextOutlierDetector, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the full model's scores are whole numbers, which float32 holds exactly."""
     model.set_threshold(max_false_alarms=0.05)
@@ -253,7 +262,7 @@ def test_from_the_command_line(strays: Callable[..., tuple[int, str, str]], tiny
     assert all(row["scored_by"] == "full" for row in rows if row["flagged"])
     code, out, _ = strays(*score, "--cascade", "--json")
     summary = json.loads(out)
-    assert summary["n_by_full"] <= summary["n_rows"] == 401
+    assert summary["cascade"]["n_by_full"] <= summary["n_rows"] == 401
     assert summary["cascade"]["n_held_out"] >= 49
     assert strays(*score, "--cascade", "--top", 3)[0] == 2
     assert strays(*score, "--recall", 0.9)[0] == 2

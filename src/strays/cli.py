@@ -267,7 +267,9 @@ def score(
             progress=lambda done: progress(done, None),
         )
     if as_json and out != "-":
-        _print_json({"out": out, **asdict(summary)} | ({"cascade": scorer.promise()} if scorer else {}))
+        facts = {"out": out, **asdict(summary)}
+        n_by_full = facts.pop("n_by_full")
+        _print_json(facts | ({"cascade": {"n_by_full": n_by_full, **scorer.promise()}} if scorer else {}))
         return
     where = "stdout" if out == "-" else out
     terminal.say(f"{summary.n_rows:,} rows to {where}; {summary.n_flagged:,} flagged: {fitted.threshold_}.")
