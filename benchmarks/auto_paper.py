@@ -27,7 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="folder with the corpora; else STRAYS_DATA")
     options = parser.parse_args()
-    encoder = load_encoder("default")
+    encoder = load_encoder("default", precision="full")
     rows: list[Row] = []
     for name in CORPORA:
         corpus = load_corpus(name, data_folder(options.data))

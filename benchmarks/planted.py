@@ -32,7 +32,7 @@ def main() -> None:
     rows = []
     for home, away in (("5.2-yelp", "5.2-rct"), ("5.2-rct", "5.2-yelp"), ("5.2-yelp", "5.2-ag"), ("5.3", "5.3")):
         chinese = home == "5.3"
-        encoder = load_encoder(options.chinese_encoder if chinese else "default")
+        encoder = load_encoder(options.chinese_encoder if chinese else "default", precision="full")
         corpus, other = (load_corpus(name, data_folder(options.data)) for name in (home, away))
         rng = np.random.default_rng(0)
 

@@ -70,7 +70,7 @@ def run(corpus: LabelledCorpus, encoder: str, methods: list[str], seeds: range, 
                 drawn[seed, known, pollution] = few_labels(corpus, known, pollution, seed, test=split)
             except DataError as error:
                 print(f"left out: {error}")
-    loaded = load_encoder(encoder)
+    loaded = load_encoder(encoder, precision="full")
     X = embed(corpus, {row for draw in drawn.values() for row in draw.rows}, loaded)
     for (seed, known, pollution), draw in drawn.items():
         for method in methods:

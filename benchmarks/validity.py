@@ -54,7 +54,7 @@ def main() -> None:
     for name, encoder in encoders_of(parser, options).items():
         corpus = load_corpus(name, data_folder(options.data))
         normals, anomalies = drawable(corpus)
-        X = embed(corpus, [*normals, *anomalies], load_encoder(encoder))
+        X = embed(corpus, [*normals, *anomalies], load_encoder(encoder, precision="full"))
         for wanted, draws in SIZES.items():
             n = min(wanted, len(normals) - max(200, len(normals) // 5))
             for case in ("unlabelled", "known", "polluted"):

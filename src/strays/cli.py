@@ -69,10 +69,17 @@ Normalize = Annotated[
     ),
 ]
 MaxLength = Annotated[int | None, typer.Option(help="Longest text in tokens; longer ones are cut.")]
+Precision = Annotated[
+    str | None, typer.Option(help="full or int8; int8 on a CPU where it is close enough to the exact embeddings.")
+]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")]
 DetectorName = Annotated[
     str,
     typer.Option("--detector", help=f"{', '.join(DETECTORS)}."),
+]
+Recall = Annotated[
+    float | None,
+    typer.Option(help="With --cascade: the share of what the model would flag that it must get to see.", metavar="R"),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 MaxFalseAlarms = Annotated[
@@ -114,6 +121,7 @@ def scan(
     pooling: Pooling = None,
     normalize: Normalize = None,
     max_length: MaxLength = None,
+    precision: Precision = None,
     device: Device = "auto",
     format: Format = None,
     out_format: OutFormat = None,
@@ -133,7 +141,7 @@ def scan(
         check_output(table, out, out_format)
     found = scan_table(
         table,
-        _encoder(encoder, revision, pooling, normalize, max_length, device),
+        _encoder(encoder, revision, pooling, normalize, max_length, precision, device),
         detector,
         text_column=text_column,
         label_column=label_column,
@@ -157,6 +165,7 @@ def scan(
         report["oddest"], f"The {len(report['oddest'])} oddest of {report['n_rows']:,} rows in {table.name}"
     )
     terminal.say(f"{report['n_flagged']:,} flagged: {report['flagged_are']}. Detector: {report['detector']}.")
+    terminal.say(f"Encoder: {encoder}{_runs_on(found.model)}.")
     _say_without_text(report["n_without_text"])
     if out:
         terminal.say(f"All rows with their scores are in {out}.")
@@ -173,6 +182,9 @@ def fit(
     detector: DetectorName = "auto",
     seed: Seed = 0,
     keep_examples: KeepExamples = 1000,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Also fit a cheap head, for strays score --cascade.")
+    ] = False,
     max_false_alarms: MaxFalseAlarms = None,
     max_false_share: MaxFalseShare = None,
     flag_rate: FlagRate = None,
@@ -180,6 +192,7 @@ def fit(
     pooling: Pooling = None,
     normalize: Normalize = None,
     max_length: MaxLength = None,
+    precision: Precision = None,
     device: Device = "auto",
     format: Format = None,
     strict: Strict = False,
@@ -195,7 +208,7 @@ def fit(
     table = open_table(file, format, text_column=text_column)
     fitted, corpus = fit_table(
         table,
-        _encoder(encoder, revision, pooling, normalize, max_length, device),
+        _encoder(encoder, revision, pooling, normalize, max_length, precision, device),
         detector,
         text_column=text_column,
         label_column=label_column,
@@ -205,12 +218,16 @@ def fit(
         flag_rate=flag_rate,
         seed=seed,
         keep_examples=keep_examples,
+        cascade=cascade,
         strict=strict,
         progress=terminal.progress_bar,
     )
     fitted.save(model)
     if as_json:
-        _print_json({"model": model, "n_without_text": corpus.n_without_text, **fitted.info()})
+        runs_on = _runs_on(fitted).removeprefix(" on ")
+        _print_json(
+            {"model": model, "n_without_text": corpus.n_without_text, "encoder_runs_on": runs_on, **fitted.info()}
+        )
         return
     terminal.show_facts(_facts(fitted), f"Fitted and saved to {model}")
     _say_without_text(corpus.n_without_text)
@@ -225,6 +242,11 @@ def score(
     max_false_share: MaxFalseShare = None,
     flag_rate: FlagRate = None,
     top: Annotated[int | None, typer.Option(help="Flag this many rows, the highest-scoring ones.", metavar="K")] = None,
+    cascade: Annotated[
+        bool,
+        typer.Option("--cascade", help="Let a cheap head look at every row and the model only at those it could flag."),
+    ] = False,
+    recall: Recall = None,
     text_column: TextColumn = None,
     device: Device = "auto",
     format: Format = None,
@@ -241,8 +263,10 @@ def score(
 ) -> None:
     """Score a file or a folder of files: every row with anomaly_score, p_value and flagged added."""
     from strays import terminal
+    from strays.cascade import RECALL
     from strays.model import TextOutlierDetector
     from strays.scoring import RowProgress, score_files
+    from strays.triage import CascadeScorer
 
     progress = RowProgress(terminal.progress_bar)
     fitted = TextOutlierDetector.load(model, device=device, progress=progress.within)
@@ -250,9 +274,12 @@ def score(
         fitted.set_threshold(
             max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top
         )
+    if recall is not None and not cascade:
+        raise UsageError("--recall is what --cascade promises; give both or neither")
+    scorer = CascadeScorer(fitted, RECALL if recall is None else recall) if cascade else None
     try:
         summary = score_files(
-            fitted,
+            scorer or fitted,
             file,
             out,
             text_column=text_column,
@@ -268,9 +295,14 @@ def score(
         terminal.say("stopped; the same command goes on from what is finished")
         raise
     if as_json and out != "-":
-        _print_json({"out": out, **asdict(summary)})
+        facts = {"out": out, **asdict(summary)}
+        n_by_full = facts.pop("n_by_full")
+        _print_json(facts | ({"cascade": {"n_by_full": n_by_full, **scorer.promise()}} if scorer else {}))
         return
     terminal.say(f"{_score_words(summary, out)}; {summary.n_flagged:,} flagged: {fitted.threshold_}.")
+    terminal.say(f"Encoder: {fitted.info()['encoder']['name']}{_runs_on(fitted)}.")
+    if scorer:
+        terminal.say(f"{summary.n_by_full:,} rows went to the model; {_promise(scorer.promise())}.")
     _say_without_text(summary.n_without_text)
     if summary.n_remade:
         terminal.say(
@@ -367,7 +399,7 @@ def study(
             names or [],
             out=out,
             data=data,
-            encoder=_encoder(encoder, revision, pooling, normalize, max_length, device),
+            encoder=_encoder(encoder, revision, pooling, normalize, max_length, "full", device),
             runs=runs,
             download=download,
             page=page,
@@ -457,12 +489,24 @@ def cache_clear(as_json: Json = False) -> None:
 
 
 def _encoder(
-    name: str, revision: str | None, pooling: str | None, normalize: bool | None, max_length: int | None, device: str
+    name: str,
+    revision: str | None,
+    pooling: str | None,
+    normalize: bool | None,
+    max_length: int | None,
+    precision: str | None,
+    device: str,
 ) -> LoadedEncoder:
     from strays.encoders import load_encoder
 
     return load_encoder(
-        name, revision=revision, pooling=pooling, normalize=normalize, max_length=max_length, device=device
+        name,
+        revision=revision,
+        pooling=pooling,
+        normalize=normalize,
+        max_length=max_length,
+        precision=precision,
+        device=device,
     )
 
 
@@ -495,7 +539,7 @@ def _facts(fitted: TextOutlierDetector) -> dict[str, str]:
     facts = fitted.info()
     fitted_on = facts["fitted_on"]
     return {
-        "encoder": f"{facts['encoder']['name']}",
+        "encoder": f"{facts['encoder']['name']}{_runs_on(fitted)}",
         "detector": f"{facts['detector']['name']}: {facts['detector']['says']}",
         "fitted on": f"{fitted_on['n_texts']:,} texts: {fitted_on['n_normal']:,} normal, {fitted_on['n_anomaly']:,} "
         f"anomalies, {fitted_on['n_unlabelled']:,} unlabelled",
@@ -503,7 +547,20 @@ def _facts(fitted: TextOutlierDetector) -> dict[str, str]:
         + (f", in {fitted_on['n_folds']} turns" if fitted_on["n_folds"] else "")
         + f", for p-values down to {facts['lowest_p_value']:.2g}",
         "flags": facts["flags"],
-    }
+    } | ({"cascade": _promise(facts["cascade"])} if facts["cascade"] else {})
+
+
+def _runs_on(fitted: TextOutlierDetector) -> str:
+    """What runs the encoder, in words to put behind its name; nothing for encoders of other people."""
+    found = getattr(fitted.encoder_, "runs_on", None)
+    return f" on {found}" if found else ""
+
+
+def _promise(cut: dict[str, Any]) -> str:
+    return (
+        f"{cut['expected_share']:.1%} of such texts, among them {cut['recall']:.3g} of those it would flag, as told by "
+        f"{cut['n_held_out']:,} held-out texts"
+    )
 
 
 def _say_without_text(n: int) -> None:

@@ -6,8 +6,9 @@ import hashlib
 import json
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -17,8 +18,9 @@ from sklearn.base import BaseEstimator, clone
 
 from strays import __version__
 from strays.calibration import MOST_KEPT, Calibration, threshold
+from strays.cascade import Cascade, static_encoder_of
 from strays.detectors import DETECTORS, Detector, detector_class
-from strays.encoders import Encoder, load_encoder
+from strays.encoders import Encoder, StreamingEncoder, load_encoder
 from strays.encoders.base import check_texts
 from strays.errors import DataError, ModelError, StraysWarning, UsageError
 from strays.explain import Examples, Explanation, effects, pieces, split
@@ -30,8 +32,8 @@ FEWEST_TEXTS = 3
 # Up to this many presumed normal texts all are held out in turn, in folds; of more, a share is held out once for all.
 MOST_IN_FOLDS = 2000
 HELD_OUT = 0.2
-# Texts that are encoded and then scored together; their embeddings are then forgotten.
-SCORED_AT_ONCE = 65_536
+# Texts that are scored together; their embeddings are then forgotten.
+SCORED_AT_ONCE = 8192
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Scores:
     anomaly_score: np.ndarray
     p_value: np.ndarray
     flagged: np.ndarray
+    # Which scores are the model's own, where the others are a cascade's estimates.
+    by_full: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,9 @@ class TextOutlierDetector(BaseEstimator):
         where scores of different fits compare (not with networks).
     keep_examples
         How many normal texts and how many known anomalies the model keeps, and saves, to explain with; 0 keeps none.
+    cascade
+        Also fit a cheap head on a static encoder, distilled from this one, for scoring by strays.triage.CascadeScorer;
+        or the cheap encoder to fit it on, as an object.
     random_state
         Seed of everything random: the same seed, texts and labels give the same scores.
 
@@ -86,6 +93,8 @@ class TextOutlierDetector(BaseEstimator):
         Texts kept to explain with.
     summary_
         How many texts of each kind the model was fitted on.
+    cascade_
+        The fitted head, where there is a cascade; None otherwise.
     training_scores_
         Anomaly scores of the texts given to fit, in their order; not saved.
     """
@@ -97,12 +106,14 @@ class TextOutlierDetector(BaseEstimator):
         *,
         held_out: float | None = None,
         keep_examples: int = 1000,
+        cascade: bool | Encoder = False,
         random_state: int | None = 0,
     ) -> None:
         self.encoder = encoder
         self.detector = detector
         self.held_out = held_out
         self.keep_examples = keep_examples
+        self.cascade = cascade
         self.random_state = random_state
 
     # ---- fitting -----------------------------------------------------------------------------------------------------
@@ -119,6 +130,7 @@ class TextOutlierDetector(BaseEstimator):
         _require_variety(texts, y)
         detector = self._make_detector()
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
+        triage = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
         X = self._encode(texts)
         if not np.ptp(X, axis=0).any():
             raise DataError(
@@ -131,7 +143,7 @@ class TextOutlierDetector(BaseEstimator):
             folds = _folds(X, normals, 10 if len(normals) <= MOST_IN_FOLDS // 4 else 5)
             in_turn = [_fit_without(detector, X, y, fold).anomaly_score(X[fold]) for fold in folds]
             self.detector_, n_folds = detector.fit(X, y), len(folds)
-            normal_scores = np.concatenate(in_turn)
+            held_out, normal_scores = np.concatenate(folds), np.concatenate(in_turn)
         else:
             wanted = math.floor((self.held_out or HELD_OUT) * len(normals))
             held_out = normals[: min(max(1, wanted), len(normals) - 2, MOST_KEPT)]
@@ -141,6 +153,12 @@ class TextOutlierDetector(BaseEstimator):
         self.calibration_ = Calibration.from_scores(normal_scores, self.training_scores_)
         self.threshold_ = self.calibration_.default_threshold()
         self.examples_ = Examples.choose(texts, X, y, self.keep_examples)
+        self.cascade_ = None
+        if triage:
+            scores, honest = self.training_scores_.copy(), (y >= 0) & detector.left_out_scores
+            if not detector.left_out_scores:
+                scores[held_out], honest[held_out] = normal_scores, True
+            self.cascade_ = Cascade.fit(triage, texts, scores, honest)
         self.summary_ = FitSummary(
             n_texts=len(texts),
             n_normal=int((y > 0).sum()),
@@ -191,14 +209,21 @@ class TextOutlierDetector(BaseEstimator):
         """One float for each text; higher is odder. A text's score does not depend on the others."""
         self._require_fitted()
         texts = check_texts(texts)
-        blocks = [texts[start : start + SCORED_AT_ONCE] for start in range(0, len(texts), SCORED_AT_ONCE)]
-        scores = [self._score_block(block) for block in blocks[:1]]
-        # A GPU would wait while one block is tokenized or judged; others are under way meanwhile.
-        with ThreadPoolExecutor(getattr(self.encoder_, "calls_at_once", 1)) as pool:
-            return np.concatenate([np.empty(0), *scores, *pool.map(self._score_block, blocks[1:])])
-
-    def _score_block(self, texts: list[str]) -> np.ndarray:
-        return self.detector_.anomaly_score(self._encode(texts))
+        distinct = list(dict.fromkeys(texts))
+        scores = np.empty(len(distinct))
+        with ThreadPoolExecutor(1) as beside:  # the detector works on some rows while the next are encoded
+            under_way: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
+            for rows, X in self._embedded(distinct):
+                under_way.append((rows, beside.submit(self.detector_.anomaly_score, X)))
+                if len(under_way) > 2:  # so that few embeddings are in memory
+                    rows, part = under_way.popleft()
+                    scores[rows] = part.result()
+            for rows, part in under_way:
+                scores[rows] = part.result()
+        if len(distinct) == len(texts):
+            return scores
+        score = dict(zip(distinct, scores.tolist(), strict=True))
+        return np.array([score[text] for text in texts])
 
     def p_value(self, texts: Sequence[str]) -> np.ndarray:
         """The share of fresh normal texts expected to score at least as high as each text."""
@@ -286,7 +311,15 @@ class TextOutlierDetector(BaseEstimator):
             "lowest_p_value": self.calibration_.lowest_p_value,
             "threshold": asdict(self.threshold_),
             "flags": str(self.threshold_),
+            "cascade": self._cascade_info(),
         }
+
+    def _cascade_info(self) -> dict[str, Any] | None:
+        """What a cascade would do with the present threshold, as plain data."""
+        if self.cascade_ is None or self.threshold_.together:
+            return None
+        cut = self.cascade_.cut(self.calibration_.offset(self.threshold_, np.empty(0)))
+        return {"recall": cut.recall, "expected_share": cut.share, "n_held_out": cut.n_held_out}
 
     # ---- saving ------------------------------------------------------------------------------------------------------
 
@@ -304,13 +337,14 @@ class TextOutlierDetector(BaseEstimator):
         path: str | Path,
         *,
         encoder: Encoder | None = None,
+        cascade: Encoder | None = None,
         device: str = "auto",
         progress: Callable[[int, int], None] | None = None,
     ) -> Self:
         """Read a saved model.
 
-        A model fitted with an encoder object of your own needs that encoder again; device and progress are for the
-        others, as in load_encoder.
+        A model fitted with an encoder object of your own, or with one for its cascade, needs that again; device and
+        progress are for the others, as in load_encoder.
         """
         config, arrays = load_folder(path)
         try:
@@ -320,9 +354,9 @@ class TextOutlierDetector(BaseEstimator):
                     f"{path}: was fitted with an encoder object, which is not saved; pass it: load(..., encoder=...)"
                 )
             detector = detector_class(config["detector"]["name"])(**config["detector"]["params"])
-            state, examples = (
+            state, examples, head = (
                 {key.removeprefix(place): a for key, a in arrays.items() if key.startswith(place)}
-                for place in ("detector/", "examples/")
+                for place in ("detector/", "examples/", "cascade/")
             )
             if encoder is None:
                 # Models older than the choice of a precision are of full precision.
@@ -332,6 +366,7 @@ class TextOutlierDetector(BaseEstimator):
                 detector=detector,
                 held_out=config["held_out"],
                 keep_examples=config["keep_examples"],
+                cascade=cascade or config.get("cascade") is not None,
                 random_state=config["random_state"],
             )
             model.encoder_ = encoder
@@ -340,10 +375,16 @@ class TextOutlierDetector(BaseEstimator):
             model.threshold_ = threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]})
             model.summary_ = FitSummary(**config["summary"])
             model.examples_ = Examples.from_arrays(examples)
+            model.cascade_ = _load_cascade(path, config.get("cascade"), cascade, head)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ModelError(f"{path}: the model's files do not fit together ({error!r}); fit it again") from error
         model._expected_fingerprint = config["encoder"].get("fingerprint")
         return model
+
+    @property
+    def estimates(self) -> bool:
+        """No: every score is the model's own; a cascade has estimates."""
+        return False
 
     @property
     def fingerprint(self) -> str:
@@ -359,12 +400,13 @@ class TextOutlierDetector(BaseEstimator):
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     _expected_fingerprint: str | None = None
+    cascade_: Cascade | None = None
 
     def _config(self) -> dict[str, Any]:
-        settings = getattr(self.encoder_, "pinned", None)
-        fingerprint = self._expected_fingerprint or getattr(self.encoder_, "fingerprint", None)
+        encoder = _what_encoder(self.encoder_)
         return {
-            "encoder": {"settings": settings.to_dict() if settings else None, "fingerprint": fingerprint},
+            "encoder": encoder | {"fingerprint": self._expected_fingerprint or encoder["fingerprint"]},
+            "cascade": _what_encoder(self.cascade_.encoder) if self.cascade_ else None,
             "detector": {"name": _registered_name(self.detector_), "params": _plain_params(self.detector_)},
             "held_out": self.held_out,
             "keep_examples": self.keep_examples,
@@ -376,28 +418,89 @@ class TextOutlierDetector(BaseEstimator):
     def _arrays(self) -> dict[str, np.ndarray]:
         arrays = {f"detector/{name}": array for name, array in self.detector_.get_state().items()}
         arrays |= {f"examples/{name}": array for name, array in self.examples_.to_arrays().items()}
+        if self.cascade_:
+            arrays |= {f"cascade/{name}": array for name, array in self.cascade_.to_arrays().items()}
         arrays["calibration/normal_scores"] = self.calibration_.normal_scores
         arrays["calibration/corpus_scores"] = self.calibration_.corpus_scores
         return arrays
 
     def _encode(self, texts: list[str]) -> np.ndarray:
+        self._require_same_encoder()
+        X = np.asarray(self.encoder_.encode(texts))
+        if X.ndim != 2 or len(X) != len(texts):
+            raise DataError(f"the encoder gave shape {X.shape} for {len(texts)} texts; expected one row for each")
+        return _finite(X, texts, np.arange(len(texts)))
+
+    def _embedded(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(rows, embeddings of these texts), some thousand at a time, in the order that is fastest."""
+        if not isinstance(self.encoder_, StreamingEncoder):
+            for start in range(0, len(texts), SCORED_AT_ONCE):
+                block = texts[start : start + SCORED_AT_ONCE]
+                yield np.arange(start, start + len(block)), self._encode(block)
+            return
+        self._require_same_encoder()
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        for part in self.encoder_.stream(texts):
+            parts.append(part)
+            if sum(len(rows) for rows, _ in parts) >= SCORED_AT_ONCE:
+                yield _gathered(parts, texts)
+                parts = []
+        if parts:
+            yield _gathered(parts, texts)
+
+    def _require_same_encoder(self) -> None:
         expected = self._expected_fingerprint
         if expected is not None and getattr(self.encoder_, "fingerprint", None) != expected:
             raise ModelError(
                 f"the encoder {self.encoder_!r} is not the one this model was fitted with (its weights or settings "
                 "differ), so scores would mean nothing. Use the same encoder, or fit again"
             )
-        X = np.asarray(self.encoder_.encode(texts))
-        if X.ndim != 2 or len(X) != len(texts):
-            raise DataError(f"the encoder gave shape {X.shape} for {len(texts)} texts; expected one row for each")
-        bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
-        if len(bad):
-            raise DataError(f"the encoder gave NaN or infinity for text {bad[0]} ({texts[bad[0]]!r:.60})")
-        return X
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "detector_"):
             raise UsageError("this model is not fitted yet; call fit(texts) first, or load a saved model")
+
+
+def _what_encoder(encoder: Encoder) -> dict[str, Any]:
+    settings = getattr(encoder, "pinned", None)
+    return {
+        "settings": settings.to_dict() if settings else None,
+        "fingerprint": getattr(encoder, "fingerprint", None),
+    }
+
+
+def _load_cascade(
+    path: str | Path, saved: dict[str, Any] | None, given: Encoder | None, arrays: dict[str, np.ndarray]
+) -> Cascade | None:
+    if saved is None:
+        return None
+    if given is None and saved["settings"] is None:
+        raise ModelError(
+            f"{path}: its cascade was fitted with an encoder object, which is not saved; pass it: load(..., "
+            "cascade=...)"
+        )
+    encoder = given or load_encoder(**saved["settings"])
+    if getattr(encoder, "fingerprint", None) != saved["fingerprint"]:
+        raise ModelError(
+            f"the encoder {encoder!r} is not the one the cascade of {path} was fitted with (its weights or settings "
+            "differ). Use the same encoder, or fit again"
+        )
+    return Cascade.from_arrays(encoder, arrays)
+
+
+def _gathered(parts: list[tuple[np.ndarray, np.ndarray]], texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    if len(parts) > 1:  # else copying takes longer than scoring on a GPU
+        parts = [(np.concatenate([rows for rows, _ in parts]), np.concatenate([X for _, X in parts]))]
+    rows, X = parts[0]
+    return rows, _finite(X, texts, rows)
+
+
+def _finite(X: np.ndarray, texts: list[str], rows: np.ndarray) -> np.ndarray:
+    """The embeddings of some rows' texts; an error where there is a number missing."""
+    if not np.isfinite(X.sum(dtype=np.float64)):  # no number that is none gets lost in a sum
+        bad = rows[~np.isfinite(X).all(axis=1)].min()
+        raise DataError(f"the encoder gave NaN or infinity for text {bad} ({texts[bad]!r:.60})")
+    return X
 
 
 def _folds(X: np.ndarray, rows: np.ndarray, k: int) -> list[np.ndarray]:

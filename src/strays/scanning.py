@@ -13,6 +13,7 @@ from strays.encoders import LoadedEncoder
 from strays.model import Scores, TextOutlierDetector
 from strays.scoring import OpenProgress, judge_rows
 from strays.tables import Table
+from strays.triage import warn_of_share
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ def fit_table(
     flag_rate: float | None = None,
     seed: int = 0,
     keep_examples: int = 0,
+    cascade: bool = False,
     strict: bool = False,
     progress: OpenProgress,
 ) -> tuple[TextOutlierDetector, Corpus]:
@@ -84,10 +86,12 @@ def fit_table(
         table.require_column(label_column, "--label-column")
     column = table.text_column(text_column, besides=(label_column,))
     corpus = read_corpus(table, column, label_column=label_column, known=known, strict=strict)
-    model = TextOutlierDetector(encoder, detector, keep_examples=keep_examples, random_state=seed)
+    model = TextOutlierDetector(encoder, detector, keep_examples=keep_examples, cascade=cascade, random_state=seed)
     with progress("encoding") as show:
         encoder.progress = show
         model.fit(corpus.texts, corpus.labels)
     if chosen:
         model.set_threshold(**chosen)
+    if promise := model.info()["cascade"]:
+        warn_of_share(promise["expected_share"])
     return model, corpus

@@ -81,12 +81,16 @@ def test_processes_tokenize_alike_and_end(tokenizer: object) -> None:
         assert np.array_equal(ours.lengths, theirs.lengths)
     workers = there._workers
     assert workers is not None
-    process = workers._free.get()
-    process.kill()
-    workers._free.put(process)
+    unread = workers.tokenize([["a cat"], ["a dog", "a cow"], ["the cat"]] * 3)
+    first = next(unread)
+    unread.close()  # what nobody has read must not be taken for the next answer
+    again = list(workers.tokenize([["a cat"], ["a dog", "a cow"]]))
+    assert [len(lengths) for lengths, _ in again] == [1, 2]
+    assert np.array_equal(again[0][1], first[1])
+    workers._processes[0].kill()
     with pytest.raises(EncoderError, match="has ended; run the command again"):
-        for _ in range(2):
-            workers.tokenize(["a cat"])
-    other = workers._free.get()
+        list(workers.tokenize([["a cat"]] * 4))
+    assert len(list(workers.tokenize([["a cat"]] * 4))) == 4
+    process = workers._processes[0]
     workers.close()
-    assert other.poll() is not None
+    assert process.poll() is not None

@@ -24,6 +24,10 @@ class StandIn:
         self.calibration = Calibration(np.arange(100) / 100, np.arange(100) / 100)
         self.asked: list[list[str]] = []
 
+    @property
+    def estimates(self) -> bool:
+        return False
+
     def anomaly_score(self, texts: list[str]) -> np.ndarray:
         self.asked.append(list(texts))
         return np.array([int.from_bytes(hashlib.md5(text.encode()).digest()[:4]) / 2**32 for text in texts])

@@ -72,6 +72,7 @@ class AutoDetector(Detector):
         "n_neighbors": [COUNT],
         "memory": [Interval(Integral, 2, None, closed="left")],
     }
+    left_out_scores: ClassVar = True
     _state: ClassVar = (
         "rows_",
         "n_normals_",
@@ -208,7 +209,7 @@ class AutoDetector(Detector):
         import torch
 
         # Rounded like the rows that are kept, so that a row knows itself.
-        rounded = torch.from_numpy(X.astype(np.float32)).to(device).double()
+        rounded = torch.from_numpy(X.astype(np.float32, copy=False)).to(device).double()
         return rounded.sub_(torch.from_numpy(self.center_).to(device)).div_(self.scale_)
 
     # ---- in words ----------------------------------------------------------------------------------------------------

@@ -40,6 +40,8 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     _state: ClassVar[tuple[str, ...]] = ()
     # Whether the scores of two fits on nearly the same rows can be compared with one another.
     comparable_fits: ClassVar[bool] = True
+    # Whether presumed normal training rows get the scores they would have if they had not been trained on.
+    left_out_scores: ClassVar[bool] = False
 
     flag_rate: float
     offset_: float

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strays.cache import EmbeddingCache
-from strays.encoders.base import Encoder, LoadedEncoder
+from strays.encoders.base import Encoder, LoadedEncoder, StreamingEncoder
 from strays.encoders.settings import POOLINGS, PRECISIONS, EncoderSettings
 from strays.encoders.sources import NAMED, is_static
 from strays.errors import UsageError
 
-__all__ = ["NAMED", "Encoder", "LoadedEncoder", "load_encoder"]
+__all__ = ["NAMED", "Encoder", "LoadedEncoder", "StreamingEncoder", "load_encoder"]
 
 RUNTIMES = ("auto", "onnx", "torch")
 

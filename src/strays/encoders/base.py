@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -17,6 +17,15 @@ class Encoder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings as float32 of shape (len(texts), dimension)."""
+        ...
+
+
+@runtime_checkable
+class StreamingEncoder(Encoder, Protocol):
+    """An encoder that can give embeddings as they come, so that they need not all be in memory."""
+
+    def stream(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(rows, embeddings of these texts), every row once, in the order that is fastest."""
         ...
 
 

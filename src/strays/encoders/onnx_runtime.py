@@ -117,13 +117,8 @@ class OnnxRuntime:
     tokens_per_batch = TOKENS_PER_BATCH
 
     def __init__(self, model: OnnxModel, precision: str) -> None:
-        self.precision = precision
         self.threads = usable_cores()
         self._session = model.session(precision)
-
-    def __str__(self) -> str:
-        numbers = "int8" if self.precision == "int8" else "float32"
-        return f"ONNX Runtime, {numbers}, {self.threads} thread{'s' * (self.threads > 1)}"
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings) of each batch, in order."""

@@ -12,62 +12,98 @@ import struct
 import subprocess
 import sys
 import weakref
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, cycle
 from pathlib import Path
-from queue import SimpleQueue
+from threading import Lock
 from typing import IO
 
 import numpy as np
 
 from strays.errors import EncoderError
 
+# Lists under way at each process.
+AHEAD = 2
+PIPE_BYTES = 2**20
 HEAD = struct.Struct("=qq")  # texts, tokens
 Tokenized = tuple[np.ndarray, np.ndarray]
 
 
 class TokenWorkers:
-    """Some processes that tokenize; `tokenize` may be called from as many threads at once. They end with this object.
+    """Some processes that tokenize; they end with this object.
 
     `tokenizer` is the tokenizer as JSON, without padding and with its truncation set.
     """
 
     def __init__(self, tokenizer: str, n: int) -> None:
-        self.n = n
-        self._free: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+        self._tokenizer, self._n = tokenizer, n
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._one_at_a_time = Lock()
+        self.close = weakref.finalize(self, _end, self._processes)
+
+    def tokenize(self, lists: Iterable[list[str]]) -> Iterator[Tokenized]:
+        """For each list of texts how many tokens each text has, and the ids of all of them in one row.
+
+        Lists are sent ahead, some to every process, and answers read when they are needed: no thread has to wait for
+        them, and take Python's lock from the one that keeps the GPU busy.
+        """
+        with self._one_at_a_time:
+            waiting: deque[subprocess.Popen[bytes]] = deque()
+            try:
+                self._start()
+                turn = cycle(self._processes)
+                for texts in lists:
+                    if len(waiting) == AHEAD * self._n:
+                        yield _receive(waiting.popleft())
+                    worker = next(turn)
+                    _send(worker, texts)
+                    waiting.append(worker)
+                while waiting:
+                    yield _receive(waiting.popleft())
+            except (OSError, EOFError) as error:
+                _end(self._processes)
+                raise EncoderError("a process that tokenizes has ended; run the command again") from error
+            finally:
+                if waiting:  # answers nobody has read would be taken for those of the next call
+                    _end(self._processes)
+
+    def _start(self) -> None:
+        if self._processes:
+            return
         package = Path(__file__).parents[2]
         environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
         environment["PYTHONPATH"] = os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])
-        processes = []
-        for _ in range(n):
+        for _ in range(self._n):
             process = subprocess.Popen(  # noqa: S603 (our own module)
                 [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
             )
-            _send(process, tokenizer)
-            processes.append(process)
-            self._free.put(process)
-        self.close = weakref.finalize(self, _end, processes)
+            self._processes.append(process)
+            _widen(process)
+            _send(process, self._tokenizer)
 
-    def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """How many tokens each text has, and the ids of all of them in one row."""
-        worker = self._free.get()
-        try:
-            _send(worker, list(texts))
-            answer = worker.stdout
-            n_texts, n_tokens = HEAD.unpack(_read(answer, HEAD.size))
-            numbers = np.frombuffer(_read(answer, 4 * (n_texts + n_tokens)), dtype=np.int32).astype(np.int64)
-        except (OSError, EOFError) as error:
-            raise EncoderError("a process that tokenizes has ended; run the command again") from error
-        finally:
-            self._free.put(worker)
-        return numbers[:n_texts], numbers[n_texts:]
+
+def _widen(process: subprocess.Popen[bytes]) -> None:
+    """Let a list and its answer fit into the pipes, where the system allows it; else writers wait for readers."""
+    with suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def _send(process: subprocess.Popen[bytes], value: object) -> None:
     if process.stdin is not None:
         process.stdin.write(json.dumps(value).encode("ascii") + b"\n")
         process.stdin.flush()
+
+
+def _receive(process: subprocess.Popen[bytes]) -> Tokenized:
+    n_texts, n_tokens = HEAD.unpack(_read(process.stdout, HEAD.size))
+    numbers = np.frombuffer(_read(process.stdout, 4 * (n_texts + n_tokens)), dtype=np.int32).astype(np.int64)
+    return numbers[:n_texts], numbers[n_texts:]
 
 
 def _read(stream: IO[bytes] | None, size: int) -> bytes:
@@ -78,7 +114,8 @@ def _read(stream: IO[bytes] | None, size: int) -> bytes:
 
 
 def _end(processes: list[subprocess.Popen[bytes]]) -> None:
-    for process in processes:
+    while processes:
+        process = processes.pop()
         process.kill()
         process.wait()
         for stream in (process.stdin, process.stdout):

@@ -76,16 +76,19 @@ class Tokens:
 
     def _tokenized(self, texts: Sequence[str], order: np.ndarray) -> Iterator[Tokenized]:
         """Texts in this order, PIECE at a time, tokenized while others are worked on."""
-        pieces = [order[start : start + PIECE] for start in range(0, len(order), PIECE)]
-        workers = self._workers if len(pieces) > 2 else None
-        n_ahead = workers.n if workers else 1
-        ahead: deque[Future[Tokenized]] = deque()
-        with ThreadPoolExecutor(n_ahead) as pool:
-            for i in range(len(pieces)):
-                for piece in pieces[i + len(ahead) : i + 1 + n_ahead]:
-                    chosen = [texts[row] for row in piece.tolist()]
-                    ahead.append(pool.submit(workers.tokenize if workers else self._tokenize, chosen))
-                yield ahead.popleft().result()
+        starts = range(0, len(order), PIECE)
+        pieces = ([texts[row] for row in order[start : start + PIECE].tolist()] for start in starts)
+        if self._workers and len(starts) > 2:
+            yield from self._workers.tokenize(pieces)
+            return
+        with ThreadPoolExecutor(1) as beside:
+            ahead: deque[Future[Tokenized]] = deque()
+            for piece in pieces:
+                ahead.append(beside.submit(self._tokenize, piece))
+                if len(ahead) > 1:
+                    yield ahead.popleft().result()
+            for under_way in ahead:
+                yield under_way.result()
 
     def _tokenize(self, texts: list[str]) -> Tokenized:
         """How many tokens each text has, and the ids of all of them in one row."""

@@ -49,9 +49,6 @@ class TorchRuntime:
         self.shape, self.device = shape, device
         self.model = model.to(device).eval()
 
-    def __str__(self) -> str:
-        return f"PyTorch, float32, {self.device.type}"
-
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings) of each batch, in order."""
         import torch
@@ -89,11 +86,6 @@ class GpuRuntime(TorchRuntime):
         # About 2 GB of hidden states of a BERT-base, or 0.5 GB on a small GPU.
         large = torch.cuda.get_device_properties(device).total_memory > 20 * 2**30
         self.tokens_per_batch = 131_072 if large else 32_768
-
-    def __str__(self) -> str:
-        import torch
-
-        return f"PyTorch, bfloat16, {torch.cuda.get_device_name(self.device)}"
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings) of each batch, in order."""

@@ -39,7 +39,7 @@ MOST_WORKERS = 10
 
 
 class Runtime(Protocol):
-    """What runs a model: batches of token ids to embeddings. Its str() says what it is."""
+    """What runs a model: batches of token ids to embeddings."""
 
     @property
     def tokens_per_batch(self) -> int:
@@ -92,21 +92,35 @@ class TransformerEncoder:
         """Embeddings of shape (len(texts), dimension)."""
         texts = _whole_characters(check_texts(texts))
         distinct = list(dict.fromkeys(texts))
-        self._warn_of_script(distinct)
         out = np.empty((len(distinct), self.dimension), dtype=np.float32)
-        missing = self._look_up(distinct, out)
-        done = len(distinct) - len(missing)
-        for rows, embeddings in self._run([distinct[i] for i in missing.tolist()] if done else distinct):
-            out[missing[rows] if done else rows] = embeddings
-            done += len(rows)
-            if self.progress:
-                self.progress(done, len(distinct))
-        if self.progress and distinct and not len(missing):
-            self.progress(done, done)
+        for rows, embeddings in self.stream(distinct):
+            out[rows] = embeddings
         if len(distinct) == len(texts):
             return out
         position = {text: i for i, text in enumerate(distinct)}
         return out[[position[text] for text in texts]]
+
+    def stream(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(rows, embeddings of these texts), every row once, in the order that is fastest.
+
+        Never holds more than a few batches besides what was kept, and encodes equal texts as often as they come.
+        """
+        texts = _whole_characters(check_texts(texts))
+        self._warn_of_script(texts)
+        kept, embeddings = self._look_up(texts)
+        if len(kept):
+            yield kept, embeddings
+            self._tell(len(kept), len(texts))
+        missing = np.setdiff1d(np.arange(len(texts)), kept, assume_unique=True) if len(kept) else None
+        done = len(kept)
+        for rows, embeddings in self._run(texts if missing is None else [texts[i] for i in missing.tolist()]):
+            yield rows if missing is None else missing[rows], embeddings
+            done += len(rows)
+            self._tell(done, len(texts))
+
+    def _tell(self, done: int, total: int) -> None:
+        if self.progress:
+            self.progress(done, total)
 
     @property
     def dimension(self) -> int:
@@ -141,24 +155,25 @@ class TransformerEncoder:
     @property
     def runs_on(self) -> str:
         """What runs the model, in words."""
-        return str(self._runtime)
+        device = self._torch_device
+        if self._on_onnx:
+            numbers = "int8" if self.resolved.precision == "int8" else "float32"
+            return f"ONNX Runtime, {numbers}, {usable_cores()} thread{'s' * (usable_cores() > 1)}"
+        if device.type != "cuda":
+            return f"PyTorch, float32, {device.type}"
+        import torch
 
-    @property
-    def calls_at_once(self) -> int:
-        """How many calls of `encode` from as many threads keep the machine busy."""
-        return 3 if self._torch_device.type == "cuda" else 1
+        return f"PyTorch, bfloat16, {torch.cuda.get_device_name(device)}"
 
     # ---- the cache ---------------------------------------------------------------------------------------------------
 
-    def _look_up(self, texts: list[str], out: np.ndarray) -> np.ndarray:
-        """Fill in the embeddings that are kept; which texts are missing."""
+    def _look_up(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Which texts' embeddings are kept, and these."""
+        nothing = np.empty(0, dtype=int), np.empty((0, self.dimension), dtype=np.float32)
         if self.cache is None or self._torch_device.type == "cuda" or not texts:
-            return np.arange(len(texts))
+            return nothing
         found, embeddings = self.cache.get(self.fingerprint, texts)
-        if found.any() and embeddings.shape[1] == out.shape[1]:
-            out[found] = embeddings
-            return np.flatnonzero(~found)
-        return np.arange(len(texts))
+        return (np.flatnonzero(found), embeddings) if embeddings.shape[1] == self.dimension else nothing
 
     def _run(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings) of texts that are not kept, which then are; a stopped job loses the last few."""

@@ -71,6 +71,7 @@ class Part(Done):
     out: str
     bytes: int
     flagged: int
+    by_full: int | None = None
 
 
 KINDS = {"scores": KeptScores, "part": Part}

@@ -20,12 +20,20 @@ SCORE_FIELDS = (
     pa.field("p_value", pa.float64()),
     pa.field("flagged", pa.bool_()),
 )
+# Added by a cascade: `full` where the score is the model's, `fast` where it is an estimate.
+SCORED_BY = pa.field("scored_by", pa.string())
 
 
 class Scorer(Protocol):
-    """What a job needs of a model; TextOutlierDetector is one."""
+    """What a job needs of a model; TextOutlierDetector and CascadeScorer are such."""
 
-    threshold_: Threshold
+    @property
+    def threshold_(self) -> Threshold:
+        """What is flagged."""
+
+    @property
+    def estimates(self) -> bool:
+        """Whether some scores are estimates, so that every row says which way it was scored."""
 
     @property
     def fingerprint(self) -> str:
@@ -55,6 +63,8 @@ class ScoreSummary:
     n_remade: int = 0
     rows_per_second: float | None = None
     ignored: tuple[str, ...] = ()
+    # How many rows the model itself scored, in a cascade.
+    n_by_full: int | None = None
 
 
 def score_texts(model: Scorer, texts: list[str | None]) -> np.ndarray:
@@ -70,20 +80,28 @@ def judge_rows(model: Scorer, anomaly_score: np.ndarray) -> Scores:
     judged = model.judge(anomaly_score[there])
     p_value, flagged = np.full(len(there), np.nan), np.zeros(len(there), dtype=bool)
     p_value[there], flagged[there] = judged.p_value, judged.flagged
-    return Scores(anomaly_score, p_value, flagged)
+    if judged.by_full is None:
+        return Scores(anomaly_score, p_value, flagged)
+    by_full = np.zeros(len(there), dtype=bool)
+    by_full[there] = judged.by_full
+    return Scores(anomaly_score, p_value, flagged, by_full)
 
 
-def scored_schema(table: Table) -> pa.Schema:
+def scored_schema(table: Table, *, estimates: bool = False) -> pa.Schema:
     """The columns of a table and those that are added; an error where a name is taken already."""
-    taken = [field.name for field in SCORE_FIELDS if field.name in table.columns]
+    fields = (*SCORE_FIELDS, SCORED_BY) if estimates else SCORE_FIELDS
+    taken = [field.name for field in fields if field.name in table.columns]
     if taken:
         raise DataError(f"{table.name}: already has a column {taken[0]!r}; rename or drop it before scoring")
-    return pa.schema([*table.schema, *SCORE_FIELDS], metadata=table.schema.metadata)
+    return pa.schema([*table.schema, *fields], metadata=table.schema.metadata)
 
 
 def scored_rows(rows: pa.Table, scores: Scores, schema: pa.Schema) -> list[pa.RecordBatch]:
     """The rows with their scores beside them."""
     absent = np.isnan(scores.anomaly_score)
-    columns = (scores.anomaly_score, scores.p_value, scores.flagged)
-    added = [pa.array(c, f.type, mask=absent) for c, f in zip(columns, SCORE_FIELDS, strict=True)]
+    columns = [scores.anomaly_score, scores.p_value, scores.flagged]
+    if scores.by_full is not None:
+        columns.append(np.where(scores.by_full, "full", "fast").astype(object))
+    fields = [schema.field(i) for i in range(len(rows.columns), len(schema))]
+    added = [pa.array(c, f.type, mask=absent) for c, f in zip(columns, fields, strict=True)]
     return pa.Table.from_arrays([*rows.columns, *added], schema=schema).to_batches()

@@ -27,7 +27,7 @@ def score_table(
     progress: Callable[[int], None] | None = None,
 ) -> ScoreSummary:
     """Score every row of a table and write all its columns and the scores; calls progress with the rows done so far."""
-    check_output(table, out, out_format)
+    check_output(table, out, out_format, estimates=model.estimates)
 
     def batch_scores() -> Iterator[np.ndarray]:
         done = 0
@@ -44,7 +44,7 @@ def score_table(
         judged = judge_rows(model, np.concatenate(list(batch_scores())))
         return write_scored(table, out, judged, out_format=out_format, safe_cells=safe_cells)
     one_by_one = (judge_rows(model, scores) for scores in batch_scores())
-    return _write(table, out, one_by_one, out_format, safe_cells)
+    return _write(table, out, one_by_one, out_format, safe_cells, estimates=model.estimates)
 
 
 def write_scored(
@@ -63,10 +63,10 @@ def write_scored(
     return _write(table, out, parts(), out_format, safe_cells)
 
 
-def check_output(table: Table, out: str, out_format: str | None = None) -> None:
+def check_output(table: Table, out: str, out_format: str | None = None, *, estimates: bool = False) -> None:
     """Raise, before any work is done, if the output could not be written as asked."""
     output_format(out, out_format)
-    scored_schema(table)
+    scored_schema(table, estimates=estimates)
     if out != "-" and Path(out).exists() and Path(table.name).exists() and Path(out).samefile(table.name):
         raise UsageError(f"{out}: is the input itself; write to another file")
     if out != "-" and not Path(out).absolute().parent.is_dir():
@@ -80,9 +80,17 @@ def stream_format(table: Table, out: str, asked: str | None) -> str | None:
     return table.format if table.format in ("csv", "tsv", "jsonl") else "jsonl"
 
 
-def _write(table: Table, out: str, parts: Iterator[Scores], out_format: str | None, safe_cells: bool) -> ScoreSummary:
-    schema = scored_schema(table)
-    n_rows = n_without_text = n_flagged = 0
+def _write(
+    table: Table,
+    out: str,
+    parts: Iterator[Scores],
+    out_format: str | None,
+    safe_cells: bool,
+    *,
+    estimates: bool = False,
+) -> ScoreSummary:
+    schema = scored_schema(table, estimates=estimates)
+    n_rows = n_without_text = n_flagged = n_by_full = 0
     with open_writer(out, schema, out_format, safe_cells=safe_cells) as write:
         for batch, scores in zip(table.batches(), parts, strict=True):
             for scored in scored_rows(pa.Table.from_batches([batch]), scores, schema):
@@ -90,4 +98,5 @@ def _write(table: Table, out: str, parts: Iterator[Scores], out_format: str | No
             n_rows += len(batch)
             n_without_text += int(np.isnan(scores.anomaly_score).sum())
             n_flagged += int(scores.flagged.sum())
-    return ScoreSummary(n_rows, n_without_text, n_flagged)
+            n_by_full += 0 if scores.by_full is None else int(scores.by_full.sum())
+    return ScoreSummary(n_rows, n_without_text, n_flagged, n_by_full=n_by_full if estimates else None)

@@ -24,7 +24,7 @@ def score_to_file(job: Job) -> ScoreSummary:
     The hidden folder is made when a first chunk is done and more follow, so that small jobs leave no trace.
     """
     format = output_format(job.out, job.out_format)
-    schema = scored_schema(_tables_alike(job))
+    schema = scored_schema(_tables_alike(job), estimates=job.model.estimates)
     target = Path(job.out).resolve()
     hidden = target.with_name(f".{target.name}.strays")
     with ExitStack() as stack:
@@ -55,7 +55,7 @@ def score_to_file(job: Job) -> ScoreSummary:
 
 def _write(job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], Scores]) -> ScoreSummary:
     """Read the files once more and write their rows with the scores; then count what was written."""
-    n_rows = n_without_text = n_flagged = 0
+    n_rows = n_without_text = n_flagged = n_by_full = 0
     with (
         job.progress.bar("writing", 0, job.about_rows()),
         open_writer(job.out, schema, format, safe_cells=job.safe_cells) as write,
@@ -70,12 +70,19 @@ def _write(job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], 
                 n_rows += len(chunk.rows)
                 n_without_text += int(np.isnan(scores.anomaly_score).sum())
                 n_flagged += int(scores.flagged.sum())
+                n_by_full += 0 if scores.by_full is None else int(scores.by_full.sum())
                 job.progress.reach(n_rows)
     written = count_rows(job.out, format)
     if written != n_rows:
         raise DataError(f"{job.out}: holds {written:,} rows, but {n_rows:,} were read; the check failed")
-    ignored = tuple(job.inputs.ignored)
-    return ScoreSummary(n_rows, n_without_text, n_flagged, n_files=len(job.inputs.files), ignored=ignored)
+    return ScoreSummary(
+        n_rows,
+        n_without_text,
+        n_flagged,
+        n_files=len(job.inputs.files),
+        ignored=tuple(job.inputs.ignored),
+        n_by_full=n_by_full if job.model.estimates else None,
+    )
 
 
 def _tables_alike(job: Job) -> Table:

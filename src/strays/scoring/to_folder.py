@@ -62,6 +62,7 @@ def score_to_folder(job: Job) -> ScoreSummary:
             n_remade=len(diary.missing),
             rows_per_second=speed,
             ignored=tuple(job.inputs.ignored),
+            n_by_full=sum(part.by_full or 0 for part in parts) if job.model.estimates else None,
         )
 
 
@@ -72,12 +73,13 @@ def _write_part(job: Job, work: Work, stem: str, scores: Scores) -> Part:
     name = f"{stem}-{work.number:05}.{format}"
     path = Path(job.out) / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    schema = scored_schema(work.table)
+    schema = scored_schema(work.table, estimates=job.model.estimates)
     with open_writer(str(path), schema, format, safe_cells=job.safe_cells) as write:
         for batch in scored_rows(work.chunk.rows, scores, schema):
             write(batch)
     entry = job.entry(work, scores.anomaly_score)
-    return Part(**entry, out=name, bytes=path.stat().st_size, flagged=int(scores.flagged.sum()))
+    by_full = None if scores.by_full is None else int(scores.by_full.sum())
+    return Part(**entry, out=name, bytes=path.stat().st_size, flagged=int(scores.flagged.sum()), by_full=by_full)
 
 
 def _stems(job: Job, diary: Manifest) -> dict[str, str]:

@@ -34,7 +34,7 @@ AG = Comparison("5.2-ag", "AG", pollutions=(0.0, 0.04))
 
 @pytest.fixture
 def setting(small_folder: Path, tmp_path: Path, tiny_bert: Path) -> Setting:
-    encoder = load_encoder(str(tiny_bert))
+    encoder = load_encoder(str(tiny_bert), precision="full")
     return Setting(tmp_path / "out", str(small_folder), encoder, runs=1)
 
 

@@ -52,6 +52,8 @@ class Setting:
         """The encoder as rows and tables call it: its name, of a folder the last part, and what was set by hand."""
         settings = self._encoder.settings.to_dict()
         name = settings.pop("name")
+        if settings["precision"] == "full":  # as studies are run
+            del settings["precision"]
         given = [f"{key}={value}" for key, value in settings.items() if value is not None]
         return " ".join([Path(name).name if Path(name).is_dir() else name, *given])
 
