@@ -129,3 +129,12 @@ def test_the_validity_rows_keep_their_promise() -> None:
     ]
     assert max(excess) < 4
     assert np.mean(np.array(excess) > 2) < 0.03  # 0.023 by chance
+
+
+def test_the_speed_page_and_the_readme_are_those_of_the_results() -> None:
+    from benchmarks import speed_page
+
+    assert speed_page.PAGE.read_text() == speed_page.page()
+    readme = speed_page.README.read_text()
+    assert speed_page.with_speed(readme) == readme
+    assert speed_page.readme_lines() in readme

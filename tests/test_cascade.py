@@ -284,3 +284,22 @@ def test_a_column_in_the_way_is_refused_only_with_a_cascade(
     code, _, err = strays(*score, tmp_path / "p.csv", "--cascade")
     assert code == 1
     assert "already has a column 'scored_by'" in err
+
+
+def test_a_threshold_that_changes_under_a_cascade_is_refused(model: TextOutlierDetector) -> None:
+    model.set_threshold(max_false_alarms=0.05)
+    scorer = CascadeScorer(model)
+    model.set_threshold(max_false_alarms=0.01)
+    with pytest.raises(UsageError, match="has changed since"):
+        scorer.score(corpus(3, 1))
+
+
+def test_a_rule_that_flags_everything_sends_everything(model: TextOutlierDetector) -> None:
+    model.set_threshold(max_false_alarms=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StraysWarning)
+        found = CascadeScorer(model).score(corpus(20, 2))
+    assert np.isfinite(found.anomaly_score).all()
+    assert found.flagged.all()
+    assert found.by_full is not None
+    assert found.by_full.all()

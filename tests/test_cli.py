@@ -273,14 +273,14 @@ def test_cache_is_shown_and_cleared(own_cache: Path, strays: Callable[..., Ran])
     assert json.loads(strays("cache", "info", "--json").out)["bytes"] == 0
     assert "0 bytes freed" in strays("cache", "clear").err
     EmbeddingCache().put("f" * 64, farm_texts(30), np.ones((30, 8), np.float32))
-    (own_cache / "models" / "one").mkdir(parents=True)
-    (own_cache / "models" / "one" / "weights").write_bytes(bytes(1000))
+    (own_cache / "strays-models" / "one").mkdir(parents=True)
+    (own_cache / "strays-models" / "one" / "weights").write_bytes(bytes(1000))
     (own_cache / "diary.txt").write_text("not ours")
     told = json.loads(strays("cache", "info", "--json").out)
     assert told["folder"] == str(own_cache)
     assert told["embeddings"] == {"f" * 64: 30}
     assert told["max_bytes_of_embeddings"] == 4 * 10**9
-    assert told["sizes"]["models"] == 1000
+    assert told["sizes"]["strays-models"] == 1000
     assert told["bytes"] == sum(told["sizes"].values())
     words = strays("cache", "info").out
     for expected in ("30 embeddings", "4.0 GB of embeddings", "1.0 kB"):

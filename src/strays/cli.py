@@ -229,7 +229,8 @@ def fit(
             {"model": model, "n_without_text": corpus.n_without_text, "encoder_runs_on": runs_on, **fitted.info()}
         )
         return
-    terminal.show_facts(_facts(fitted), f"Fitted and saved to {model}")
+    facts = _facts(fitted)
+    terminal.show_facts(facts | {"encoder": facts["encoder"] + _runs_on(fitted)}, f"Fitted and saved to {model}")
     _say_without_text(corpus.n_without_text)
 
 
@@ -292,7 +293,8 @@ def score(
             progress=progress,
         )
     except KeyboardInterrupt:
-        terminal.say("stopped; the same command goes on from what is finished")
+        if "-" not in (file, out):
+            terminal.say("stopped; the same command goes on from what is finished")
         raise
     if as_json and out != "-":
         facts = {"out": out, **asdict(summary)}
@@ -539,7 +541,7 @@ def _facts(fitted: TextOutlierDetector) -> dict[str, str]:
     facts = fitted.info()
     fitted_on = facts["fitted_on"]
     return {
-        "encoder": f"{facts['encoder']['name']}{_runs_on(fitted)}",
+        "encoder": f"{facts['encoder']['name']}",
         "detector": f"{facts['detector']['name']}: {facts['detector']['says']}",
         "fitted on": f"{fitted_on['n_texts']:,} texts: {fitted_on['n_normal']:,} normal, {fitted_on['n_anomaly']:,} "
         f"anomalies, {fitted_on['n_unlabelled']:,} unlabelled",

@@ -209,6 +209,7 @@ class TextOutlierDetector(BaseEstimator):
         """One float for each text; higher is odder. A text's score does not depend on the others."""
         self._require_fitted()
         texts = check_texts(texts)
+        self.detector_.scoring_device = getattr(self.encoder_, "scoring_device", "cpu")
         distinct = list(dict.fromkeys(texts))
         scores = np.empty(len(distinct))
         with ThreadPoolExecutor(1) as beside:  # the detector works on some rows while the next are encoded

@@ -47,13 +47,14 @@ class CascadeScorer:
             )
         self.model = model
         self.recall = recall
+        self._threshold = model.threshold_
         self._cascade: Cascade = cascade
         warn_of_share(self.cut.share)
 
     @property
     def threshold_(self) -> Threshold:
-        """What is flagged."""
-        return self.model.threshold_
+        """What is flagged, as it was when the cascade was made."""
+        return self._threshold
 
     @property
     def estimates(self) -> bool:
@@ -63,12 +64,11 @@ class CascadeScorer:
     @property
     def fingerprint(self) -> str:
         """Hash of all that a score depends on."""
-        parts = (self.model.fingerprint, self.threshold_.rule, self.threshold_.value, self.recall)
-        return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
+        return hashlib.sha256(f"{self.model.fingerprint} {self.recall}".encode()).hexdigest()
 
     @cached_property
     def _offset(self) -> float:
-        return self.model.calibration_.offset(self.model.threshold_, np.empty(0))
+        return self.model.calibration_.offset(self.threshold_, np.empty(0))
 
     @cached_property
     def cut(self) -> Cut:
@@ -82,6 +82,8 @@ class CascadeScorer:
     def anomaly_score(self, texts: Sequence[str]) -> np.ndarray:
         """The full model's score where it could flag a text, an estimate elsewhere."""
         texts = check_texts(texts)
+        if self._offset == -np.inf:  # the rule flags everything
+            return self.model.anomaly_score(texts)
         values = self._cascade.value(texts)
         estimate = self._cascade.estimate(values, self.model.calibration_.normal_scores).astype(np.float32)
         highest = np.float32(self._offset)
@@ -95,8 +97,10 @@ class CascadeScorer:
 
     def judge(self, scores: np.ndarray) -> Scores:
         """The p-values and flags of texts whose scores are known, and which of these are the full model's."""
+        if self.model.threshold_ != self._threshold:  # which decided what was sent
+            raise UsageError("the model's threshold has changed since this cascade was made of it; make it anew")
         judged = self.model.judge(scores)
-        by_full = scores != scores.astype(np.float32)
+        by_full = (scores != scores.astype(np.float32)) | (self._offset == -np.inf)
         return Scores(judged.anomaly_score, judged.p_value, judged.flagged & by_full, by_full)
 
     def promise(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from strays import TextOutlierDetector
-from strays.cache import cache_folder
+from strays.cache import models_folder
 from strays.encoders import cores, load_encoder, onnx_graph, onnx_runtime
 from strays.encoders.packed_bert import PackedBert, padded_attention
 from strays.errors import EncoderError, ModelError, UsageError
@@ -116,7 +116,7 @@ def test_graphs_are_made_once_and_made_again_when_damaged(tiny_bert: Path, monke
     assert len(made) == 2  # one of each precision
     assert np.array_equal(load_encoder(str(tiny_bert), cache=False).encode(TEXTS), expected)
     assert len(made) == 2
-    (folder,) = (cache_folder() / "models").glob("onnx-*")
+    (folder,) = models_folder().glob("onnx-*")
     assert json.loads((folder / "kept.json").read_text())["int8_cosine"] > 0.99
     for harm in (
         lambda: (folder / "int8.onnx").write_bytes(b"no graph"),
@@ -246,3 +246,66 @@ def test_making_a_graph_is_quiet(tiny_bert: Path, capfd: pytest.CaptureFixture[s
         load_encoder(str(tiny_bert)).encode(TEXTS)
     shown = capfd.readouterr()
     assert shown.out + shown.err == ""
+
+
+def test_encoders_in_use_can_be_copied(tiny_bert: Path) -> None:
+    import copy
+    import pickle
+
+    from sklearn.base import clone
+
+    encoder = load_encoder(str(tiny_bert), precision="full")
+    expected = encoder.encode(TEXTS)
+    for copied in (copy.deepcopy(encoder), pickle.loads(pickle.dumps(encoder))):
+        assert np.array_equal(copied.encode(TEXTS), expected)
+    model = TextOutlierDetector(encoder, "centroid").fit(TEXTS)
+    np.testing.assert_allclose(clone(model).fit(TEXTS).anomaly_score(TEXTS), model.anomaly_score(TEXTS), rtol=1e-6)
+
+
+def test_the_same_weights_used_otherwise_are_not_looked_up(tiny_bert: Path, tmp_path: Path) -> None:
+    """Graphs and embeddings are kept by all files that say how to use the weights."""
+    import shutil
+
+    shutil.copytree(tiny_bert, tmp_path / "other")
+    config = json.loads((tmp_path / "other" / "config.json").read_text())
+    (tmp_path / "other" / "config.json").write_text(json.dumps(config | {"layer_norm_eps": 0.5}))
+    here = load_encoder(str(tiny_bert), precision="full").encode(TEXTS)
+    there = load_encoder(str(tmp_path / "other"), precision="full").encode(TEXTS)
+    exact = load_encoder(str(tmp_path / "other"), runtime="torch", cache=False).encode(TEXTS)
+    np.testing.assert_allclose(there, exact, atol=2e-6)
+    assert not np.allclose(there, here, atol=1e-3)
+
+
+def test_where_no_graph_can_be_made_torch_runs_the_model(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> bytes:
+        raise ValueError("Failed to serialize proto")
+
+    monkeypatch.setattr(onnx_graph, "bert_graph", fail)
+    assert load_encoder(str(tiny_bert)).encode(TEXTS).shape == (60, 32)
+    assert load_encoder(str(tiny_bert)).runs_on.startswith("PyTorch")
+    with pytest.raises(EncoderError, match=r"Failed to serialize proto.*or choose runtime='torch'"):
+        load_encoder(str(tiny_bert), precision="int8").encode(TEXTS)
+    monkeypatch.setattr(onnx_graph, "MOST_BYTES", 1000)
+    with pytest.raises(EncoderError, match="too many for one ONNX graph"):
+        load_encoder(str(tiny_bert), runtime="onnx").encode(TEXTS)
+
+
+def test_a_call_that_is_stopped_keeps_nothing(tiny_bert: Path) -> None:
+    """So that a job that goes on meets the same texts in the same batches, and gets the same digits."""
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    encoder = load_encoder(str(tiny_bert), tokens_per_batch=40)
+    encoder.progress = stop
+    with pytest.raises(KeyboardInterrupt):
+        encoder.encode(TEXTS)
+    again = load_encoder(str(tiny_bert))
+    assert list(again._kept(TEXTS)) == []  # type: ignore[attr-defined]
+
+
+def test_streaming_leaves_torch_as_it_was(tiny_bert: Path) -> None:
+    import torch
+
+    for _ in load_encoder(str(tiny_bert), runtime="torch", cache=False).stream(TEXTS):  # type: ignore[attr-defined]
+        assert not torch.is_inference_mode_enabled()

@@ -138,7 +138,7 @@ def test_the_fingerprint_is_of_the_transformer_and_the_recipe(
 def test_distilled_once_and_kept(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRAYS_CACHE", str(tmp_path))
     first = load_encoder(f"fast:{tiny_bert}").encode(TEXTS)
-    (folder,) = (cache_folder() / "models").iterdir()
+    (folder,) = (cache_folder() / "strays-models").iterdir()
     monkeypatch.setattr(distill, "distil", lambda *_: pytest.fail("distilled again"))
     assert np.array_equal(load_encoder(f"fast:{tiny_bert}").encode(TEXTS), first)
     monkeypatch.undo()
@@ -150,7 +150,7 @@ def test_distilled_once_and_kept(tiny_bert: Path, tmp_path: Path, monkeypatch: p
         assert (folder / distill.TABLE).read_bytes() == table
     (folder / distill.CONFIG).unlink()
     assert np.array_equal(load_encoder(f"fast:{tiny_bert}").encode(TEXTS), first)
-    assert [path.name for path in (cache_folder() / "models").iterdir()] == [folder.name]
+    assert [path.name for path in (cache_folder() / "strays-models").iterdir()] == [folder.name]
 
 
 def test_several_may_distil_at_once(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_several_may_distil_at_once(tiny_bert: Path, tmp_path: Path, monkeypatch
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda encoder: encoder.encode(TEXTS), encoders))
     assert all(np.array_equal(result, results[0]) for result in results)
-    assert len(list((tmp_path / "models").iterdir())) == 1
+    assert len(list((tmp_path / "strays-models").iterdir())) == 1
 
 
 def test_one_encoder_may_be_asked_by_several_at_once(encoder: StaticEncoder) -> None:
@@ -174,7 +174,7 @@ def test_one_encoder_may_be_asked_by_several_at_once(encoder: StaticEncoder) -> 
 def test_a_cache_that_cannot_be_written_costs_no_result(
     tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "models").write_text("a file in the way")
+    (tmp_path / "strays-models").write_text("a file in the way")
     expected = load_encoder(f"fast:{tiny_bert}").encode(TEXTS)
     monkeypatch.setenv("STRAYS_CACHE", str(tmp_path))
     assert np.array_equal(load_encoder(f"fast:{tiny_bert}").encode(TEXTS), expected)
@@ -225,3 +225,20 @@ def test_names_that_lead_nowhere(tiny_bert: Path, tmp_path: Path) -> None:
 def test_fast_is_distilled_from_the_default() -> None:
     assert sources.teacher_name("fast") == "default"
     assert sources.teacher_name("fast:bert") == "bert"
+
+
+def test_an_interrupt_while_learning_words_mixes_none_up(
+    encoder: static.StaticEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = encoder.encode(TEXTS)
+    fresh = load_encoder(encoder.settings.name)
+    real = static.Pieces._tokenize
+
+    def interrupt(self: static.Pieces, texts: list[str]) -> object:
+        monkeypatch.setattr(static.Pieces, "_tokenize", real)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(static.Pieces, "_tokenize", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fresh.encode(["the old barn and a dog"])
+    assert np.array_equal(fresh.encode(TEXTS), expected)

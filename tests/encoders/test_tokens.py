@@ -94,3 +94,30 @@ def test_processes_tokenize_alike_and_end(tokenizer: object) -> None:
     process = workers._processes[0]
     workers.close()
     assert process.poll() is not None
+
+
+def test_long_texts_do_not_make_processes_and_caller_wait_for_one_another(tokenizer: object) -> None:
+    workers = Tokens(tokenizer, 512, n_workers=2)._workers
+    assert workers is not None
+    lists = [["cat " * 150] * 4096] * 5  # far more than a pipe holds, both ways
+    assert [len(lengths) for lengths, _ in workers.tokenize(lists)] == [4096] * 5
+    workers.close()
+
+
+def test_a_call_that_is_not_read_to_its_end_blocks_no_other(tokenizer: object) -> None:
+    cutter = Tokens(tokenizer, 20, n_workers=2)
+    texts = ["a cat"] * 100
+    unread = cutter.batches(texts, 50)
+    next(unread)
+    assert sum(len(batch.rows) for batch in cutter.batches(texts, 50)) == 100
+    unread.close()
+
+
+def test_texts_are_cut_on_the_side_the_tokenizer_says(tokenizer: object) -> None:
+    import copy
+
+    left = copy.deepcopy(tokenizer)
+    left.truncation_side = "left"  # type: ignore[attr-defined]
+    text = "the cat sleeps near a dog"
+    (batch,) = Tokens(left, 4).batches([text], 50)
+    assert batch.packed.tolist() == left(text, truncation=True, max_length=4)["input_ids"]  # type: ignore[operator]

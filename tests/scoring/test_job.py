@@ -326,7 +326,7 @@ def test_changed_input_is_refused(folder: Path, stopped: str, change: Callable, 
 @pytest.mark.parametrize(
     ("model", "options", "words"),
     [
-        (StandIn("two"), {}, r"the model \(its hash\) one, this one has two"),
+        (StandIn("two"), {}, r"the model, --cascade or --recall \(their hash\) one, this one has two"),
         (StandIn(max_false_alarms=0.2), {}, "the threshold max_false_alarms=0.1, this one has max_false_alarms=0.2"),
         (StandIn(top=2), {}, "this one has top=2"),
         (StandIn(), {"part_rows": 11}, "--part-rows 10, this one has 11"),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from strays.errors import UsageError
 
-EMBEDDINGS = "embeddings.lmdb"
+EMBEDDINGS, MODELS = "embeddings.lmdb", "strays-models"
 # All that strays puts under its cache folder. Nothing else there is ever removed: STRAYS_CACHE may name any folder.
-KEPT = {EMBEDDINGS: "embeddings", "models": "models made ready to run"}
+KEPT = {EMBEDDINGS: "embeddings", MODELS: "models made ready to run"}
 REMOVED = ".strays-removed-"
 
 DEFAULT_SIZE = 4 * 10**9
@@ -25,6 +25,11 @@ def cache_folder() -> Path:
     """Where strays keeps what it can make again: STRAYS_CACHE, or the user's cache folder."""
     given = os.environ.get("STRAYS_CACHE")
     return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strays"
+
+
+def models_folder() -> Path:
+    """Where models made ready to run are kept."""
+    return cache_folder() / MODELS
 
 
 def cache_size() -> int:

@@ -183,7 +183,7 @@ class AutoDetector(Detector):
         """The four parts at each row, left-out ones where a row is one of the normals compared with."""
         import torch
 
-        device = "cuda" if torch.cuda.is_available() and len(X) > ROWS_AT_ONCE else "cpu"
+        device = self.scoring_device
         at_once = ROWS_AT_ONCE if device == "cpu" else ROWS_ON_GPU
         rows, n = self._placed(self.rows_, device), self.n_normals_
         k = min(self.n_neighbors, n - 1)

@@ -42,6 +42,8 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     comparable_fits: ClassVar[bool] = True
     # Whether presumed normal training rows get the scores they would have if they had not been trained on.
     left_out_scores: ClassVar[bool] = False
+    # Where scores are computed, by detectors that can: a model sets it to where its embeddings come from.
+    scoring_device: str = "cpu"
 
     flag_rate: float
     offset_: float

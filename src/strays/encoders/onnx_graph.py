@@ -20,12 +20,16 @@ from typing import Any
 
 import numpy as np
 
+from strays.encoders.settings import first_position
+
 # Raised when a graph of the same weights changes: kept graphs and int8 embeddings are of one version.
 GRAPH_VERSION = 1
+# A graph in one piece cannot be larger than 2 GB.
+MOST_BYTES = 1.9e9
 OPSET = 19
 MICROSOFT = "com.microsoft"
-# RoBERTa's and CamemBERT's layers are BERT's; their positions start behind the padding index.
-MODEL_TYPES = ("bert", "roberta", "xlm-roberta", "camembert")
+# RoBERTa's layers are BERT's.
+MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
 MASKED = -1e9
 # The lowest value of GELU is about -0.17; 16 steps below zero reach it, and the other 239 are for what is above.
 GELU_LOWEST, GELU_ZERO = 0.17, 16
@@ -66,8 +70,7 @@ def bert_graph(
 
 def _embeddings(graph: _Graph, config: Any) -> str:
     """Word, position and type embeddings, added and normalised. Only texts alone are encoded, all of type 0."""
-    first = config.pad_token_id + 1 if "roberta" in config.model_type or config.model_type == "camembert" else 0
-    places = graph["embeddings.position_embeddings.weight"][first:]
+    places = graph["embeddings.position_embeddings.weight"][first_position(config) :]
     if "embeddings.token_type_embeddings.weight" in graph.weights:
         places = places + graph["embeddings.token_type_embeddings.weight"][0]
     n_tokens = graph.op("Shape", "input_ids", start=1, end=2)

@@ -76,21 +76,36 @@ class OnnxModel:
         """An inference session; a damaged graph is made anew, once."""
         _ = self.kept
         try:
-            return _session(self._made.get(precision) or self._path(precision).read_bytes())
+            return self._opened(precision)
         except Exception:  # ONNX Runtime's own kinds derive from nothing else
             self._make()
         try:
-            return _session(self._made[precision])
+            return self._opened(precision)
         except Exception as error:
             raise EncoderError(
                 f"ONNX Runtime could not load the encoder's graph ({first_line(error)}). Install a newer one "
                 f"({PIP} --upgrade), or choose runtime='torch'"
             ) from error
 
+    def _opened(self, precision: str) -> Any:
+        session = _session(self._made.get(precision) or self._path(precision).read_bytes())
+        if self._path(precision).is_file():
+            self._made.clear()  # it can be read again
+        return session
+
     def _path(self, precision: str) -> Path:
         return self.folder / f"{precision}.onnx"
 
     def _make(self) -> Kept:
+        try:
+            return self._made_anew()
+        except Exception as error:  # an installation that is broken, an operation that is not known
+            raise EncoderError(
+                f"the encoder could not be made ready for ONNX Runtime ({first_line(error)}). Install a newer one "
+                f"({PIP} --upgrade), or choose runtime='torch'"
+            ) from error
+
+    def _made_anew(self) -> Kept:
         weights = {name: value.numpy() for name, value in self.load().state_dict().items()}
         for precision in PRECISIONS:
             self._made[precision] = onnx_graph.bert_graph(

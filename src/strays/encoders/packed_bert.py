@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from strays.encoders.settings import first_position
+
 if TYPE_CHECKING:
     import torch
 
@@ -33,8 +35,7 @@ class PackedBert:
         self.heads, self.epsilon = config.num_attention_heads, config.layer_norm_eps
         self.dimension = config.hidden_size
         weights = dict(model.state_dict())
-        first = config.pad_token_id + 1 if config.model_type != "bert" else 0
-        self.places = weights["embeddings.position_embeddings.weight"][first:]
+        self.places = weights["embeddings.position_embeddings.weight"][first_position(config) :]
         if "embeddings.token_type_embeddings.weight" in weights:
             self.places = self.places + weights["embeddings.token_type_embeddings.weight"][0]
         for i in range(config.num_hidden_layers):
@@ -52,7 +53,7 @@ class PackedBert:
         place = torch.arange(len(packed), device=packed.device) - starts.repeat_interleave(
             lengths, output_size=len(packed)
         )
-        attention = attention_for(packed.device.type, self.dimension // self.heads, longest)
+        attention = attention_for(packed.device, self.dimension // self.heads, longest)
         x = self.weights["embeddings.word_embeddings.weight"][packed] + self.places[place]
         x = self._normalized(x, "embeddings.LayerNorm")
         for i in range(self.n_layers):
@@ -76,11 +77,10 @@ class PackedBert:
         return functional.layer_norm(x, (self.dimension,), weight, bias, self.epsilon)
 
 
-def attention_for(device: str, width: int, longest: int) -> Attention:
-    """The fastest attention for heads of a width and texts of a length; `longest` tokens at most."""
-    if device == "cuda" and longest <= LONGEST and width in (16, 32, 64, 128) and _kernel_works():
-        return short_attention
-    return padded_attention
+def attention_for(device: torch.device, width: int, longest: int) -> Attention:
+    """The fastest attention for heads of a width and texts of at most `longest` tokens."""
+    fits = device.type == "cuda" and longest <= LONGEST and width in (16, 32, 64, 128)
+    return short_attention if fits and _kernel_works(device, width, _block(longest)) else padded_attention
 
 
 def padded_attention(
@@ -108,7 +108,7 @@ def short_attention(
 
     dimension = qkv.shape[1] // 3
     out = torch.empty(len(qkv), dimension, dtype=qkv.dtype, device=qkv.device)
-    block = max(16, 1 << (longest - 1).bit_length())
+    block = _block(longest)
     kernel[(len(lengths), heads)](
         qkv,
         out,
@@ -123,14 +123,19 @@ def short_attention(
     return out
 
 
+def _block(longest: int) -> int:
+    """Tokens that the kernel looks at together: powers of two."""
+    return max(16, 1 << (longest - 1).bit_length())
+
+
 @cache
-def _kernel_works() -> bool:
+def _kernel_works(device: torch.device, width: int, block: int) -> bool:
     """Whether Triton, which comes with PyTorch for GPUs, can compile the kernel for this one; it needs a C compiler."""
     import torch
 
-    lengths = torch.tensor([2, 3], device="cuda")
-    qkv = torch.zeros(5, 3 * 16, dtype=torch.bfloat16, device="cuda")
+    lengths = torch.tensor([2, block], device=device)
+    qkv = torch.zeros(2 + block, 3 * width, dtype=torch.bfloat16, device=device)
     try:
-        return bool(short_attention(qkv, lengths.cumsum(0) - lengths, lengths, 3, 1).isfinite().all())
+        return bool(short_attention(qkv, lengths.cumsum(0) - lengths, lengths, block, 1).isfinite().all())
     except Exception:  # whatever the compiler, the driver or a missing package raises
         return False

@@ -62,9 +62,12 @@ def own_settings(folder: Path) -> EncoderSettings:
 def position_limit(config: Any, tokenizer: Any) -> int:
     """The most tokens the model has positions for."""
     positions = getattr(config, "max_position_embeddings", None) or 512
-    # RoBERTa's positions start behind its padding index.
-    offset = (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
-    return int(min(positions - offset, tokenizer.model_max_length))
+    return int(min(positions - first_position(config), tokenizer.model_max_length))
+
+
+def first_position(config: Any) -> int:
+    """The position of a text's first token: RoBERTa's start behind its padding index."""
+    return (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
 
 
 def _read_json(path: Path) -> Any:

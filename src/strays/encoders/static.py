@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strays.cache import cache_folder
+from strays.cache import models_folder
 from strays.encoders import distill, sources
 from strays.encoders.base import check_texts
 from strays.encoders.settings import EncoderSettings
@@ -103,7 +103,7 @@ class StaticEncoder:
 
     @cached_property
     def _distilled(self) -> distill.Distilled:
-        return distill.kept_or_made(self.folder, self.settings.pooling, cache_folder() / "models", self.progress)
+        return distill.kept_or_made(self.folder, self.settings.pooling, models_folder(), self.progress)
 
     @cached_property
     def _pieces(self) -> Pieces:
@@ -144,7 +144,11 @@ class Pieces:
         words = [text.split(" ") for text in texts]
         with _LOCK:
             numbers = np.fromiter(map(self._number.__getitem__, chain.from_iterable(words)), dtype=np.int64)
-            self._learn()
+            try:
+                self._learn()
+            except BaseException:  # also an interrupt: words that are numbered but not learned would shift all others
+                self._forget()
+                raise
             lengths = self._length[numbers]
             ends_of_words = np.cumsum(lengths)
             first = self._start[numbers] - (ends_of_words - lengths)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import suppress
 from itertools import chain, cycle
 from pathlib import Path
@@ -24,8 +24,6 @@ import numpy as np
 
 from strays.errors import EncoderError
 
-# Lists under way at each process.
-AHEAD = 2
 PIPE_BYTES = 2**20
 HEAD = struct.Struct("=qq")  # texts, tokens
 Tokenized = tuple[np.ndarray, np.ndarray]
@@ -43,11 +41,17 @@ class TokenWorkers:
         self._one_at_a_time = Lock()
         self.close = weakref.finalize(self, _end, self._processes)
 
-    def tokenize(self, lists: Iterable[list[str]]) -> Iterator[Tokenized]:
+    @property
+    def busy(self) -> bool:
+        """Whether another call is still being read."""
+        return self._one_at_a_time.locked()
+
+    def tokenize(self, lists: Iterable[list[str]]) -> Generator[Tokenized, None, None]:
         """For each list of texts how many tokens each text has, and the ids of all of them in one row.
 
-        Lists are sent ahead, some to every process, and answers read when they are needed: no thread has to wait for
-        them, and take Python's lock from the one that keeps the GPU busy.
+        Lists are sent ahead, one to every process, and answers read when they are needed: no thread has to wait for
+        them, and take Python's lock from the one that keeps the GPU busy. A process gets its next list when its answer
+        is read, so that the two never wait for one another.
         """
         with self._one_at_a_time:
             waiting: deque[subprocess.Popen[bytes]] = deque()
@@ -55,7 +59,7 @@ class TokenWorkers:
                 self._start()
                 turn = cycle(self._processes)
                 for texts in lists:
-                    if len(waiting) == AHEAD * self._n:
+                    if len(waiting) == self._n:
                         yield _receive(waiting.popleft())
                     worker = next(turn)
                     _send(worker, texts)
@@ -73,11 +77,11 @@ class TokenWorkers:
         if self._processes:
             return
         package = Path(__file__).parents[2]
-        environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
-        environment["PYTHONPATH"] = os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])
+        way = [str(package), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": os.pathsep.join(way)}
         for _ in range(self._n):
             process = subprocess.Popen(  # noqa: S603 (our own module)
-                [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+                [sys.executable, "-P", "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
             )
             self._processes.append(process)
             _widen(process)
@@ -85,7 +89,7 @@ class TokenWorkers:
 
 
 def _widen(process: subprocess.Popen[bytes]) -> None:
-    """Let a list and its answer fit into the pipes, where the system allows it; else writers wait for readers."""
+    """Let a process leave its answer and go on to read, where the system allows it."""
     with suppress(ImportError, AttributeError, OSError):
         import fcntl
 

@@ -8,8 +8,9 @@ that is too slow, and processes of their own do it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
@@ -64,22 +65,23 @@ class Tokens:
         self.n_workers = n_workers
         self.padding = tokenizer.pad_token_id or 0
 
-    def batches(self, texts: Sequence[str], tokens_per_batch: int) -> Iterator[Batch]:
+    def batches(self, texts: Sequence[str], tokens_per_batch: int) -> Generator[Batch, None, None]:
         """All texts in batches, the longest first: memory runs out at once or never."""
         by_characters = np.argsort(-np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), kind="stable")
-        tokenized = self._tokenized(texts, by_characters)
         at = 0
-        while parts := list(islice(tokenized, self.n_pieces)):
-            lengths, flat = (np.concatenate(part) for part in zip(*parts, strict=True))
-            yield from self._cut(by_characters[at : at + len(lengths)], lengths, flat, tokens_per_batch)
-            at += len(lengths)
+        with closing(self._tokenized(texts, by_characters)) as tokenized:
+            while parts := list(islice(tokenized, self.n_pieces)):
+                lengths, flat = (np.concatenate(part) for part in zip(*parts, strict=True))
+                yield from self._cut(by_characters[at : at + len(lengths)], lengths, flat, tokens_per_batch)
+                at += len(lengths)
 
-    def _tokenized(self, texts: Sequence[str], order: np.ndarray) -> Iterator[Tokenized]:
+    def _tokenized(self, texts: Sequence[str], order: np.ndarray) -> Generator[Tokenized, None, None]:
         """Texts in this order, PIECE at a time, tokenized while others are worked on."""
         starts = range(0, len(order), PIECE)
         pieces = ([texts[row] for row in order[start : start + PIECE].tolist()] for start in starts)
-        if self._workers and len(starts) > 2:
-            yield from self._workers.tokenize(pieces)
+        if self._workers and len(starts) > 2 and not self._workers.busy:
+            with closing(self._workers.tokenize(pieces)) as tokenized:
+                yield from tokenized
             return
         with ThreadPoolExecutor(1) as beside:
             ahead: deque[Future[Tokenized]] = deque()
@@ -110,7 +112,7 @@ class Tokens:
             return None
         bare = type(self.tokenizer.backend_tokenizer).from_str(self.tokenizer.backend_tokenizer.to_str())
         bare.no_padding()
-        bare.enable_truncation(self.max_length)
+        bare.enable_truncation(self.max_length, direction=self.tokenizer.truncation_side)
         return bare
 
     def _cut(self, window: np.ndarray, lengths: np.ndarray, flat: np.ndarray, tokens_per_batch: int) -> Iterator[Batch]:

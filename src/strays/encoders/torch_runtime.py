@@ -53,9 +53,10 @@ class TorchRuntime:
         """(rows, embeddings) of each batch, in order."""
         import torch
 
-        with torch.inference_mode():
-            for batch in batches:
-                yield batch.rows, self._embed(batch).cpu().numpy()
+        for batch in batches:
+            with torch.inference_mode():
+                embeddings = self._embed(batch).cpu().numpy()
+            yield batch.rows, embeddings
 
     def _embed(self, batch: Batch) -> torch.Tensor:
         ids, mask = self._sent(batch.ids), self._sent(batch.mask)
@@ -92,18 +93,18 @@ class GpuRuntime(TorchRuntime):
         import torch
 
         waiting: deque[tuple[np.ndarray, torch.Tensor, Any]] = deque()
-        with torch.inference_mode():
-            for batch in batches:
+        for batch in batches:
+            with torch.inference_mode(), torch.cuda.device(self.device):
                 embeddings = self._embed(batch)
                 host = torch.empty(embeddings.shape, dtype=embeddings.dtype, pin_memory=True)
                 host.copy_(embeddings, non_blocking=True)
                 there = torch.cuda.Event()  # type: ignore[no-untyped-call]
                 there.record()
-                waiting.append((batch.rows, host, there))
-                if len(waiting) == IN_FLIGHT:
-                    yield self._arrived(*waiting.popleft())
-            for under_way in waiting:
-                yield self._arrived(*under_way)
+            waiting.append((batch.rows, host, there))
+            if len(waiting) == IN_FLIGHT:
+                yield self._arrived(*waiting.popleft())
+        for under_way in waiting:
+            yield self._arrived(*under_way)
 
     def _sent(self, array: np.ndarray) -> torch.Tensor:
         import torch

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from strays.cache import EmbeddingCache, cache_folder
+from strays.cache import EmbeddingCache, models_folder
 from strays.encoders import onnx_graph, onnx_runtime, scripts, sources
 from strays.encoders.base import check_texts
 from strays.encoders.cores import usable_cores
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
 from strays.encoders.tokens import Batch, Tokens
 from strays.encoders.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime, torch_device
-from strays.errors import EncoderError, StraysWarning, first_line
+from strays.errors import EncoderError, StraysWarning, UsageError, first_line
 
 if TYPE_CHECKING:
     import torch
 
-# Embeddings put into the cache together.
-KEPT_TOGETHER = 2048
+# Embeddings looked up in the cache and put there together.
+LOOKED_UP_TOGETHER, KEPT_TOGETHER = 16_384, 65_536
 # Pieces of texts that make up a GPU's batches: the larger these are, the less it has to wait.
 GPU_PIECES = 4
 # Processes that tokenize for a GPU; each does some 40,000 short texts a second.
@@ -85,6 +85,11 @@ class TransformerEncoder:
         self.progress = progress
         self._warned_scripts: set[str] = set()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What the constructor was given: a copy loads the model anew, as sessions and locks cannot be copied."""
+        fields = ("settings", "device", "runtime", "tokens_per_batch", "cache", "progress", "_warned_scripts")
+        return {name: self.__dict__[name] for name in fields}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.settings.name!r})"
 
@@ -103,18 +108,19 @@ class TransformerEncoder:
     def stream(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings of these texts), every row once, in the order that is fastest.
 
-        Never holds more than a few batches besides what was kept, and encodes equal texts as often as they come.
+        Never holds more than a few batches, and encodes equal texts as often as they come.
         """
         texts = _whole_characters(check_texts(texts))
         self._warn_of_script(texts)
-        kept, embeddings = self._look_up(texts)
-        if len(kept):
-            yield kept, embeddings
-            self._tell(len(kept), len(texts))
-        missing = np.setdiff1d(np.arange(len(texts)), kept, assume_unique=True) if len(kept) else None
-        done = len(kept)
-        for rows, embeddings in self._run(texts if missing is None else [texts[i] for i in missing.tolist()]):
-            yield rows if missing is None else missing[rows], embeddings
+        is_missing, done = np.ones(len(texts), dtype=bool), 0
+        for rows, embeddings in self._kept(texts):
+            yield rows, embeddings
+            is_missing[rows] = False
+            done += len(rows)
+            self._tell(done, len(texts))
+        missing = np.flatnonzero(is_missing)
+        for rows, embeddings in self._run(texts if not done else [texts[i] for i in missing.tolist()]):
+            yield missing[rows], embeddings
             done += len(rows)
             self._tell(done, len(texts))
 
@@ -165,37 +171,63 @@ class TransformerEncoder:
 
         return f"PyTorch, bfloat16, {torch.cuda.get_device_name(device)}"
 
+    @property
+    def scoring_device(self) -> str:
+        """Where a detector may compute: on the GPU that the embeddings come from, else on the CPU."""
+        return str(self._torch_device) if self._torch_device.type == "cuda" else "cpu"
+
     # ---- the cache ---------------------------------------------------------------------------------------------------
 
-    def _look_up(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Which texts' embeddings are kept, and these."""
-        nothing = np.empty(0, dtype=int), np.empty((0, self.dimension), dtype=np.float32)
-        if self.cache is None or self._torch_device.type == "cuda" or not texts:
-            return nothing
-        found, embeddings = self.cache.get(self.fingerprint, texts)
-        return (np.flatnonzero(found), embeddings) if embeddings.shape[1] == self.dimension else nothing
+    @cached_property
+    def _cache(self) -> EmbeddingCache | None:
+        """The cache, where encoding takes longer than looking up; bfloat16 rows must not be taken for exact ones."""
+        return self.cache if self._torch_device.type == "cpu" else None
+
+    def _kept(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(rows, embeddings) of texts that are in the cache."""
+        if self._cache is None:
+            return
+        for start in range(0, len(texts), LOOKED_UP_TOGETHER):
+            found, embeddings = self._cache.get(self._key, texts[start : start + LOOKED_UP_TOGETHER])
+            if found.any() and embeddings.shape[1] == self.dimension:
+                yield start + np.flatnonzero(found), embeddings
 
     def _run(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(rows, embeddings) of texts that are not kept, which then are; a stopped job loses the last few."""
+        """(rows, embeddings) of texts that are not kept, which then are.
+
+        Not before all are there, or many: a job that is killed and goes on then meets the same texts in the same
+        batches, and gets the same scores to the last digit.
+        """
         if not texts:
             return
-        batches = self._tokens.batches(texts, self.tokens_per_batch or self._runtime.tokens_per_batch)
-        if self.cache is None or self._torch_device.type == "cuda":
-            yield from self._runtime.run(batches)
-            return
         fresh: list[tuple[np.ndarray, np.ndarray]] = []
-        for rows, embeddings in self._runtime.run(batches):
-            yield rows, embeddings
-            fresh.append((rows, embeddings))
-            if sum(len(part) for part, _ in fresh) >= KEPT_TOGETHER:
-                self._keep(texts, fresh)
-                fresh = []
+        with closing(self._tokens.batches(texts, self.tokens_per_batch or self._runtime.tokens_per_batch)) as batches:
+            for rows, embeddings in self._runtime.run(batches):
+                yield rows, embeddings
+                if self._cache is not None:
+                    fresh.append((rows, embeddings))
+                    if sum(len(part) for part, _ in fresh) >= KEPT_TOGETHER:
+                        self._keep(texts, fresh)
+                        fresh = []
         self._keep(texts, fresh)
 
     def _keep(self, texts: list[str], fresh: list[tuple[np.ndarray, np.ndarray]]) -> None:
-        if self.cache is not None and fresh:
+        if self._cache is not None and fresh:
             rows = np.concatenate([part for part, _ in fresh])
-            self.cache.put(self.fingerprint, [texts[i] for i in rows], np.concatenate([part for _, part in fresh]))
+            self._cache.put(self._key, [texts[i] for i in rows], np.concatenate([part for _, part in fresh]))
+
+    @cached_property
+    def _key(self) -> str:
+        """What kept embeddings and graphs are found by: the fingerprint, and all files that say how to use the weights.
+
+        The fingerprint alone decides whether a saved model may be used, and stays what it was when models were saved.
+        """
+        return self._with_files(self.fingerprint)
+
+    def _with_files(self, fingerprint: str) -> str:
+        names = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+        there = [self.folder / name for name in names if (self.folder / name).is_file()]
+        return hashlib.sha256("\n".join([fingerprint, *map(sources.sha256, there)]).encode()).hexdigest()
 
     # ---- the model ---------------------------------------------------------------------------------------------------
 
@@ -224,25 +256,46 @@ class TransformerEncoder:
 
     @cached_property
     def _torch_device(self) -> torch.device:
-        return torch_device(self.device)
+        device = torch_device(self.device)
+        if device.type == "mps" and self.device == "auto" and self._needs_onnx:
+            device = torch_device("cpu")  # the only place for 8-bit products
+        if device.type != "cpu" and self.runtime == "onnx":
+            raise UsageError(f"runtime is 'onnx' and the device {device.type}; ONNX Runtime is for device='cpu'")
+        return device
+
+    @property
+    def _needs_onnx(self) -> bool:
+        return self.runtime == "onnx" or self.settings.precision == "int8"
 
     @cached_property
     def _on_onnx(self) -> bool:
         """Whether ONNX Runtime is what runs the model."""
-        needed = self.runtime == "onnx" or self.settings.precision == "int8"
-        possible = self.runtime != "torch" and self._torch_device.type == "cpu"
-        if possible and needed and not onnx_runtime.available():
+        if self.runtime == "torch" or self._torch_device.type != "cpu":
+            return False
+        try:
+            return self._onnx_is_ready()
+        except EncoderError:
+            if self._needs_onnx:
+                raise
+            return False
+
+    def _onnx_is_ready(self) -> bool:
+        name = self.settings.name
+        if not onnx_runtime.available():
             raise EncoderError(
-                f"the encoder {self.settings.name!r} is to run in 8 bits or on ONNX Runtime, which is not installed; "
-                f"install it: {onnx_runtime.PIP}"
+                f"the encoder {name!r} is to run in 8 bits or on ONNX Runtime, which is not installed; install it: "
+                f"{onnx_runtime.PIP}"
             )
-        if possible and needed and not onnx_graph.supports(self._config):
+        if not onnx_graph.supports(self._config):
             raise EncoderError(
-                f"the encoder {self.settings.name!r} is a {self._config.model_type}, which strays cannot run in 8 bits "
-                f"or on ONNX Runtime; expected one of {', '.join(onnx_graph.MODEL_TYPES)}. Leave precision and runtime "
-                "to strays"
+                f"the encoder {name!r} is a {self._config.model_type}, which strays cannot run in 8 bits or on ONNX "
+                f"Runtime; expected one of {', '.join(onnx_graph.MODEL_TYPES)}. Leave precision and runtime to strays"
             )
-        return possible and onnx_runtime.available() and onnx_graph.supports(self._config)
+        size = sum(path.stat().st_size for path in sources.weight_files(self.folder))
+        if size > onnx_graph.MOST_BYTES:
+            raise EncoderError(f"the encoder {name!r} has {size / 1e9:.1f} GB of weights, too many for one ONNX graph")
+        _ = self._onnx_model.kept
+        return True
 
     @cached_property
     def _runtime(self) -> Runtime:
@@ -257,10 +310,8 @@ class TransformerEncoder:
 
     @cached_property
     def _onnx_model(self) -> onnx_runtime.OnnxModel:
-        name = f"onnx-{onnx_graph.GRAPH_VERSION}-{self._base_fingerprint[:16]}"
-        return onnx_runtime.OnnxModel(
-            cache_folder() / "models" / name, self._shape, self._config, load=self._load_model
-        )
+        name = f"onnx-{onnx_graph.GRAPH_VERSION}-{self._with_files(self._base_fingerprint)[:16]}"
+        return onnx_runtime.OnnxModel(models_folder() / name, self._shape, self._config, load=self._load_model)
 
     def _load_model(self) -> Any:
         import torch

@@ -1,7 +1,7 @@
-"""Embeddings of a corpus, computed once and kept.
+"""Embeddings of a corpus.
 
-They are put into the cache as soon as a part of some thousand texts is encoded, so that a stopped job loses one part at
-most, and a corpus that grew or a study that needs more rows only has the new texts encoded.
+The encoder keeps what it has encoded (see strays.cache). Texts go to it in parts of some thousand, so that a stopped
+job loses one part at most.
 """
 
 from __future__ import annotations
@@ -11,22 +11,17 @@ from typing import Protocol
 
 import numpy as np
 
-from strays.cache import EmbeddingCache
 from strays.evaluation.corpora import LabelledCorpus
 
 TEXTS_IN_PART = 2048
 
 
-class KnownEncoder(Protocol):
-    """An encoder that can say what its embeddings depend on."""
+class SizedEncoder(Protocol):
+    """An encoder that can say how long its embeddings are."""
 
     @property
     def dimension(self) -> int:
         """Length of an embedding."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of what an embedding depends on."""
 
     def encode(self, texts: list[str]) -> np.ndarray:
         """One row for each text."""
@@ -35,24 +30,17 @@ class KnownEncoder(Protocol):
 def embed(
     corpus: LabelledCorpus,
     rows: Iterable[int],
-    encoder: KnownEncoder,
+    encoder: SizedEncoder,
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
     """Embeddings of shape (texts of the corpus, dimension) in which the given rows are filled and all others NaN."""
-    cache = EmbeddingCache()
-    asked = np.array(sorted(set(rows)), dtype=int)
-    found, embeddings = cache.get(encoder.fingerprint, [corpus.texts[i] for i in asked])
     out = np.full((len(corpus.texts), encoder.dimension), np.nan, dtype=np.float32)
-    if found.any():
-        out[asked[found]] = embeddings
     # Texts of like length together: a part is then encoded with little padding.
-    missing = sorted(asked[~found].tolist(), key=lambda i: len(corpus.texts[i]))
-    for start in range(0, len(missing), TEXTS_IN_PART):
-        part = missing[start : start + TEXTS_IN_PART]
-        texts = [corpus.texts[i] for i in part]
-        out[part] = encoder.encode(texts)
-        cache.put(encoder.fingerprint, texts, out[part])
+    asked = sorted(set(rows), key=lambda i: (len(corpus.texts[i]), i))
+    for start in range(0, len(asked), TEXTS_IN_PART):
+        part = asked[start : start + TEXTS_IN_PART]
+        out[part] = encoder.encode([corpus.texts[i] for i in part])
         if progress:
-            progress(start + len(part), len(missing))
+            progress(start + len(part), len(asked))
     return out

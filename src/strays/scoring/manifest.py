@@ -27,7 +27,7 @@ SCORES = ".scores.f64"
 FORMAT_VERSION = 1
 IN_WORDS = {
     "strays_version": "the strays version",
-    "model": "the model (its hash)",
+    "model": "the model, --cascade or --recall (their hash)",
     "threshold": "the threshold",
     "text_column": "the text column",
     "out_format": "the output format",
