@@ -35,7 +35,6 @@ FLOPS_PER_TOKEN = 2 * 6 * (4 * 384**2 + 2 * 384 * 1536)
 
 def transformer_ways() -> dict[str, Way]:
     """The same weights, run by peers and by strays."""
-    import torch
     from sentence_transformers import SentenceTransformer
 
     theirs = SentenceTransformer(str(bundled_folder()), device="cpu")
@@ -51,7 +50,6 @@ def transformer_ways() -> dict[str, Way]:
     ways["strays on PyTorch"] = load_encoder("default", runtime="torch", cache=False).encode
     ways["strays, full precision"] = load_encoder("default", precision="full", cache=False).encode
     ways["strays, as it comes"] = load_encoder("default", cache=False).encode
-    torch.set_num_threads(torch.get_num_threads())
     return ways
 
 
@@ -77,7 +75,8 @@ def fastembed_style() -> Way:
 
 def openvino() -> Way:
     """OpenVINO in float32 on our batches, each of two streams on a core of its own."""
-    from openvino import AsyncInferQueue, Core
+    import torch
+    from openvino import AsyncInferQueue, Core, convert_model
 
     from strays.encoders.tokens import Batch
 
@@ -85,10 +84,7 @@ def openvino() -> Way:
     encoder.encode(["a"])
     core = Core()
     options = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 2, "INFERENCE_NUM_THREADS": 2}
-    # The graph as transformers' own export would be: OpenVINO does not know ONNX Runtime's own operations.
-    import torch
-    from openvino import convert_model
-
+    # From the model itself: OpenVINO does not know the operations of our graph that are ONNX Runtime's own.
     model = encoder._load_model()  # type: ignore[attr-defined]
     example = {name: torch.ones(1, 4, dtype=torch.int64) for name in ("input_ids", "attention_mask")}
     compiled = core.compile_model(convert_model(model, example_input=example), "CPU", options)

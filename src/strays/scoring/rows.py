@@ -67,6 +67,34 @@ class ScoreSummary:
     n_by_full: int | None = None
 
 
+@dataclass
+class Tally:
+    """Counts rows as they are written."""
+
+    n_rows: int = 0
+    n_without_text: int = 0
+    n_flagged: int = 0
+    n_by_full: int = 0
+
+    def add(self, scores: Scores) -> None:
+        """Count some rows, one score each."""
+        self.n_rows += len(scores.anomaly_score)
+        self.n_without_text += int(np.isnan(scores.anomaly_score).sum())
+        self.n_flagged += int(scores.flagged.sum())
+        self.n_by_full += 0 if scores.by_full is None else int(scores.by_full.sum())
+
+    def summary(self, *, estimates: bool, n_files: int = 1, ignored: tuple[str, ...] = ()) -> ScoreSummary:
+        """What became of all rows."""
+        return ScoreSummary(
+            self.n_rows,
+            self.n_without_text,
+            self.n_flagged,
+            n_files=n_files,
+            ignored=ignored,
+            n_by_full=self.n_by_full if estimates else None,
+        )
+
+
 def score_texts(model: Scorer, texts: list[str | None]) -> np.ndarray:
     """One score for each row, NaN where it has no text; equal texts are scored once."""
     distinct = list(dict.fromkeys(text for text in texts if text is not None))

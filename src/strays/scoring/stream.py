@@ -11,7 +11,7 @@ import pyarrow as pa
 from strays.corpus import no_text
 from strays.errors import DataError, UsageError
 from strays.model import Scores
-from strays.scoring.rows import Scorer, ScoreSummary, judge_rows, score_texts, scored_rows, scored_schema
+from strays.scoring.rows import Scorer, ScoreSummary, Tally, judge_rows, score_texts, scored_rows, scored_schema
 from strays.tables import Table, open_writer, output_format
 
 
@@ -90,13 +90,10 @@ def _write(
     estimates: bool = False,
 ) -> ScoreSummary:
     schema = scored_schema(table, estimates=estimates)
-    n_rows = n_without_text = n_flagged = n_by_full = 0
+    tally = Tally()
     with open_writer(out, schema, out_format, safe_cells=safe_cells) as write:
         for batch, scores in zip(table.batches(), parts, strict=True):
             for scored in scored_rows(pa.Table.from_batches([batch]), scores, schema):
                 write(scored)
-            n_rows += len(batch)
-            n_without_text += int(np.isnan(scores.anomaly_score).sum())
-            n_flagged += int(scores.flagged.sum())
-            n_by_full += 0 if scores.by_full is None else int(scores.by_full.sum())
-    return ScoreSummary(n_rows, n_without_text, n_flagged, n_by_full=n_by_full if estimates else None)
+            tally.add(scores)
+    return tally.summary(estimates=estimates)

@@ -14,7 +14,7 @@ from strays.errors import DataError
 from strays.model import Scores
 from strays.scoring.job import Job, judged, resumable
 from strays.scoring.manifest import NAME, Key, Manifest
-from strays.scoring.rows import ScoreSummary, scored_rows, scored_schema
+from strays.scoring.rows import ScoreSummary, Tally, scored_rows, scored_schema
 from strays.tables import Table, count_rows, open_writer, output_format
 
 
@@ -55,7 +55,7 @@ def score_to_file(job: Job) -> ScoreSummary:
 
 def _write(job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], Scores]) -> ScoreSummary:
     """Read the files once more and write their rows with the scores; then count what was written."""
-    n_rows = n_without_text = n_flagged = n_by_full = 0
+    tally = Tally()
     with (
         job.progress.bar("writing", 0, job.about_rows()),
         open_writer(job.out, schema, format, safe_cells=job.safe_cells) as write,
@@ -67,21 +67,13 @@ def _write(job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], 
                 scores = scores_of((file.name, chunk.first_row))
                 for batch in scored_rows(chunk.rows, scores, schema):
                     write(batch)
-                n_rows += len(chunk.rows)
-                n_without_text += int(np.isnan(scores.anomaly_score).sum())
-                n_flagged += int(scores.flagged.sum())
-                n_by_full += 0 if scores.by_full is None else int(scores.by_full.sum())
-                job.progress.reach(n_rows)
+                tally.add(scores)
+                job.progress.reach(tally.n_rows)
     written = count_rows(job.out, format)
-    if written != n_rows:
-        raise DataError(f"{job.out}: holds {written:,} rows, but {n_rows:,} were read; the check failed")
-    return ScoreSummary(
-        n_rows,
-        n_without_text,
-        n_flagged,
-        n_files=len(job.inputs.files),
-        ignored=tuple(job.inputs.ignored),
-        n_by_full=n_by_full if job.model.estimates else None,
+    if written != tally.n_rows:
+        raise DataError(f"{job.out}: holds {written:,} rows, but {tally.n_rows:,} were read; the check failed")
+    return tally.summary(
+        estimates=job.model.estimates, n_files=len(job.inputs.files), ignored=tuple(job.inputs.ignored)
     )
 
 
