@@ -242,3 +242,14 @@ def test_an_interrupt_while_learning_words_mixes_none_up(
     with pytest.raises(KeyboardInterrupt):
         fresh.encode(["the old barn and a dog"])
     assert np.array_equal(fresh.encode(TEXTS), expected)
+
+
+def test_a_tokenizer_of_another_model_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    shutil.copytree(tiny_bert, tmp_path / "m")
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    tokenizer.add_tokens(["zebra"])
+    tokenizer.save_pretrained(tmp_path / "m")
+    with pytest.raises(EncoderError, match="expected a tokenizer and a model that belong together"):
+        load_encoder(f"fast:{tmp_path / 'm'}").encode(["a zebra"])

@@ -86,7 +86,12 @@ def distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | N
     tokenizer.no_padding()
     tokenizer.no_truncation()
     start, end = _ends(tokenizer.encode("a").ids, tokenizer.encode("a", add_special_tokens=False).ids)
-    n = tokenizer.get_vocab_size()
+    n = 1 + max(tokenizer.get_vocab().values())  # ids may have holes
+    if n > model.config.vocab_size:
+        raise EncoderError(
+            f"the tokenizer in {teacher} has ids up to {n - 1:,}, but the model knows {model.config.vocab_size:,}; "
+            "expected a tokenizer and a model that belong together. Get the model's files again"
+        )
 
     def embed(pieces: list[list[int]]) -> np.ndarray:
         ids = torch.tensor([[*start, *piece, *end] for piece in pieces])
