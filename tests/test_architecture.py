@@ -24,6 +24,7 @@ LAYERS = [
     ["corpus"],
     ["scoring"],
     ["scanning", "evaluation"],
+    ["review"],
     ["cli"],
     ["__main__"],
 ]

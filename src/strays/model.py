@@ -118,8 +118,17 @@ class TextOutlierDetector(BaseEstimator):
 
     # ---- fitting -----------------------------------------------------------------------------------------------------
 
-    def fit(self, texts: Sequence[str], labels: Sequence[str | None] | None = None) -> Self:
-        """Learn what is normal from texts and, where there are any, labels: 'normal', 'anomaly' or None for each."""
+    def fit(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[str | None] | None = None,
+        *,
+        embeddings: np.ndarray | None = None,
+    ) -> Self:
+        """Learn what is normal from texts and, where there are any, labels: 'normal', 'anomaly' or None for each.
+
+        `embeddings` are the encoder's own, one row for each text, where they are at hand.
+        """
         if self.held_out is not None and not 0 < self.held_out < 1:
             raise UsageError(f"held_out is {self.held_out}; expected a share between 0 and 1, or None")
         if self.keep_examples < 0:
@@ -131,7 +140,7 @@ class TextOutlierDetector(BaseEstimator):
         detector = self._make_detector()
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         triage = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
-        X = self._encode(texts)
+        X = self._encode(texts) if embeddings is None else _one_for_each(embeddings, texts)
         if not np.ptp(X, axis=0).any():
             raise DataError(
                 f"the encoder {self.encoder_!r} cannot tell these texts apart: all {len(texts)} get one embedding. "
@@ -427,10 +436,7 @@ class TextOutlierDetector(BaseEstimator):
 
     def _encode(self, texts: list[str]) -> np.ndarray:
         self._require_same_encoder()
-        X = np.asarray(self.encoder_.encode(texts))
-        if X.ndim != 2 or len(X) != len(texts):
-            raise DataError(f"the encoder gave shape {X.shape} for {len(texts)} texts; expected one row for each")
-        return _finite(X, texts, np.arange(len(texts)))
+        return _one_for_each(np.asarray(self.encoder_.encode(texts)), texts)
 
     def _embedded(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings of these texts), some thousand at a time, in the order that is fastest."""
@@ -494,6 +500,12 @@ def _gathered(parts: list[tuple[np.ndarray, np.ndarray]], texts: list[str]) -> t
         parts = [(np.concatenate([rows for rows, _ in parts]), np.concatenate([X for _, X in parts]))]
     rows, X = parts[0]
     return rows, _finite(X, texts, rows)
+
+
+def _one_for_each(X: np.ndarray, texts: list[str]) -> np.ndarray:
+    if X.ndim != 2 or len(X) != len(texts):
+        raise DataError(f"the encoder gave shape {X.shape} for {len(texts)} texts; expected one row for each")
+    return _finite(X, texts, np.arange(len(texts)))
 
 
 def _finite(X: np.ndarray, texts: list[str], rows: np.ndarray) -> np.ndarray:

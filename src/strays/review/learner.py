@@ -1,0 +1,82 @@
+"""A model that is fitted again and again on one corpus, as people say more of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strays.detectors import AutoDetector, Detector
+from strays.encoders import Encoder
+from strays.explain import Examples
+from strays.model import TextOutlierDetector
+
+# Rows the default detector compares with at the desk: half of what it takes elsewhere, so that a refit takes a second.
+MEMORY = 2048
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What a model says of every text of the corpus, in its order, and how many labels it has learnt from."""
+
+    model: TextOutlierDetector
+    anomaly_score: np.ndarray
+    p_value: np.ndarray
+    flagged: np.ndarray
+    n_labels: int
+    seconds: float
+
+
+class Learner:
+    """Fits models on the texts of one corpus, whose embeddings X are at hand.
+
+    `base` is a model fitted elsewhere to start from: it makes the first ranking, and the texts it keeps as examples,
+    with their labels, go into every later fit.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        X: np.ndarray,
+        encoder: Encoder,
+        detector: str | Detector = "auto",
+        *,
+        base: TextOutlierDetector | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.texts = list(texts)
+        self.X = X
+        self.encoder = encoder
+        self.detector = base.detector_ if base else detector
+        self.base = base
+        self.random_state = random_state
+
+    def learn(self, labels: Sequence[str | None]) -> Ranking:
+        """The ranking by a model that knows these labels, one (or None) for each text of the corpus."""
+        start = time.perf_counter()
+        n_labels = sum(label is not None for label in labels)
+        if self.base is not None and not n_labels:
+            scores = self.base.detector_.anomaly_score(self.X)
+            return self._ranked(self.base, scores, n_labels, start)
+        quick = AutoDetector(memory=MEMORY) if self.detector == "auto" else self.detector
+        model = self._fitted(quick, labels, keep_examples=len(self.texts))
+        return self._ranked(model, model.training_scores_[: len(self.texts)], n_labels, start)
+
+    def model_to_keep(self, labels: Sequence[str | None]) -> TextOutlierDetector:
+        """A model of full size that knows these labels, to save and to score other files with."""
+        return self._fitted(self.detector, labels, keep_examples=1000)
+
+    def _fitted(
+        self, detector: str | Detector, labels: Sequence[str | None], keep_examples: int
+    ) -> TextOutlierDetector:
+        kept = self.base.examples_ if self.base else Examples([], self.X[:0], np.empty(0, dtype=np.int8))
+        model = TextOutlierDetector(self.encoder, detector, keep_examples=keep_examples, random_state=self.random_state)
+        kept_labels = ["anomaly" if y < 0 else None for y in kept.y]
+        return model.fit([*self.texts, *kept.texts], [*labels, *kept_labels], embeddings=np.vstack([self.X, kept.X]))
+
+    @staticmethod
+    def _ranked(model: TextOutlierDetector, scores: np.ndarray, n_labels: int, start: float) -> Ranking:
+        judged = model.judge(scores)
+        return Ranking(model, scores, judged.p_value, judged.flagged, n_labels, time.perf_counter() - start)
