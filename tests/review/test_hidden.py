@@ -31,6 +31,13 @@ def test_the_interval_mostly_holds_the_truth(sharp: float, hidden: int) -> None:
     assert held >= 21  # 27 are meant; the sharpest are hardest, since what is found says little of the rest
 
 
+def test_p_values_that_say_nothing_are_reckoned_with() -> None:
+    rng = np.random.default_rng(3)
+    p, y = rng.random(5000), np.where(rng.random(5000) < 0.05, -1, 1)
+    found, truth = look(p, y, 100)
+    assert found.low <= truth <= found.high
+
+
 def test_where_nothing_more_is_found_less_is_expected() -> None:
     rng = np.random.default_rng(1)
     p, y = pile(rng, 5000, 30, 12)

@@ -2,13 +2,13 @@
 
 A text whose p-value is p is an anomaly with log odds
 
-    u - s (log p - log p_min),  p_min the lowest p-value, u in [-8, 6], 0 < s <= 1.5
+    u - s (log p - log p_min),  p_min the lowest p-value, u in [-8, 6], 0 <= s <= 1.5
 
-What people said of the texts they were asked about, at the p-values these had then, tells which u and s are likely
-(all are equally so beforehand); each likely pair tells how many anomalies to expect among the rest. That the asked
-texts are not drawn at random does no harm as long as, at one p-value, asked and other texts are alike. As the model
-learns, p-values come to mean more: older verdicts count for less. benchmarks/labelling.py measures how often the
-interval holds the truth.
+What people said of the texts they were asked about, at the p-values these had then, tells which u and s are likely;
+each likely pair tells how many anomalies to expect among the rest. Beforehand all are equally likely, but for s = 0,
+p-values that say nothing of these anomalies, which has a chance of its own. That the asked texts are not drawn at
+random does no harm as long as, at one p-value, asked and other texts are alike. As the model learns, p-values come to
+mean more: older verdicts count for less. benchmarks/labelling.py measures how often the interval holds the truth.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-FEWEST = 10
+FEWEST = 20
 # The verdict this many verdicts ago counts half.
 HALF_LIFE = 100
 LOG_ODDS = np.linspace(-8, 6, 43)
-SLOPES = np.linspace(0.1, 1.5, 29)
+SLOPES = np.linspace(0, 1.5, 31)
+# Chosen on dev corpora; see benchmarks/LOG.md.
+CHANCE_OF_NO_SLOPE = 0.3
 # p-values of open texts are counted in this many bins of their logarithm; futures drawn to get quantiles from.
 BINS, DRAWS = 100, 4000
 
@@ -50,7 +52,7 @@ def still_hidden(p_judged: np.ndarray, y_judged: np.ndarray, p_open: np.ndarray)
     odds = u - s * (t_judged - t_min)  # (pairs, judged)
     likelihood = np.where(y_judged < 0, odds, 0) - np.logaddexp(0, odds)
     weight = 0.5 ** (np.arange(len(y_judged))[::-1] / HALF_LIFE)
-    likely = likelihood @ weight
+    likely = likelihood @ weight + np.log(np.where(s[:, 0] == 0, CHANCE_OF_NO_SLOPE * len(SLOPES), 1))
     share = np.exp(likely - likely.max())
 
     chance = 1 / (1 + np.exp(s * (t_open - t_min) - u))  # (pairs, bins)
