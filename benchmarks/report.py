@@ -3,8 +3,8 @@
     python -m benchmarks.report [--rows 100000] [--encoder fast] [--data DIR]
 
 Rows are made-up titles, 200 of them with their words in disorder; 600 have labels, so that every part of the page is
-made. The encoder is `fast`: with the default one, 100,000 rows would take an hour, and the report's own part a little
-longer for encoding the pieces of the oddest texts.
+made. The encoder is `fast`, to spare shared cores; with the default one, which is not measured here, the report's own
+part takes longer, for encoding the pieces of the oddest texts.
 Then both maps are opened in Chromium at 1200 x 800 and dragged, zoomed and pointed at by the same movements of a mouse:
 `frame` is the time between two frames meanwhile (16.7 is as smooth as the screen), `work` the milliseconds for which
 the page's thread is busy with each movement.
