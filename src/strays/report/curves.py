@@ -82,7 +82,9 @@ def _folds(texts: Sequence[str], y: np.ndarray, rng: np.random.Generator) -> np.
     """The fold of each text, -1 for those never left out; equal texts share one, and the kinds are dealt evenly."""
     fold_of: dict[str, int] = {}
     for side in (y < 0, y > 0):
-        distinct = list(dict.fromkeys(texts[i] for i in rng.permutation(np.flatnonzero(side)) if texts[i] not in fold_of))
+        distinct = list(
+            dict.fromkeys(texts[i] for i in rng.permutation(np.flatnonzero(side)) if texts[i] not in fold_of)
+        )
         fold_of |= {text: i % FOLDS for i, text in enumerate(distinct)}
     used = {fold: k for k, fold in enumerate(sorted(set(fold_of.values())))}
     return np.array([used[fold_of[text]] if text in fold_of else -1 for text in texts])
@@ -108,4 +110,6 @@ def measured(
         scores = out_of_fold(detector, texts, X, y, random_state=random_state)
         return curves(y, np.where(y == 0, 0, scores))
     except ValueError as error:  # as the detectors and scikit-learn say it
-        return {"why_not": f"There are too few texts to score the labelled ones by models that have not seen them: {error}."}
+        return {
+            "why_not": f"There are too few texts to score the labelled ones by models that have not seen them: {error}."
+        }

@@ -18,6 +18,7 @@ from strays.report.curves import curves, measured, sample_to_judge, why_no_curve
 from strays.report.points import points
 from strays.report.safe import cut
 from strays.report.scored import LABEL, Scored
+from strays.report.stages import stage
 from strays.scanning import Scan
 from strays.scoring import OpenProgress
 
@@ -30,7 +31,13 @@ NEIGHBOURS = 2
 
 
 def facts(
-    found: Scan, *, fitted_here: bool, top: int = 50, title: str | None = None, random_state: int = 0, progress: OpenProgress
+    found: Scan,
+    *,
+    fitted_here: bool,
+    top: int = 50,
+    title: str | None = None,
+    random_state: int = 0,
+    progress: OpenProgress,
 ) -> dict[str, Any]:
     """All that a report says of a scanned file.
 
@@ -38,12 +45,11 @@ def facts(
     """
     scored = Scored.of(found)
     oddest = scored.oddest(top)
-    with progress("explaining") as show:
-        found.model.encoder_.progress = show  # type: ignore[union-attr]
+    with stage(found.model, progress, "explaining"):
         explained = explain(found.model, scored, oddest)
-    with progress("measuring"):
+    with stage(found.model, progress, "measuring"):
         quality = _quality(found, scored, fitted_here, random_state)
-    with progress("drawing the map"):
+    with stage(found.model, progress, "drawing the map"):
         map_ = points(found.model, scored, oddest, random_state=random_state)
     return {
         **head(found, scored, fitted_here, title),

@@ -12,15 +12,21 @@ from strays.errors import DataError, UsageError
 from strays.model import TextOutlierDetector
 from strays.report.facts import facts
 from strays.report.page import render, require_jinja
+from strays.report.stages import stage
 from strays.scanning import Scan
 from strays.scoring import OpenProgress, judge_rows
 from strays.tables import Table, complete_file
 
+# The oddest texts shown where nobody says how many, and the texts of each kind a model keeps to compare them with.
+SHOWN_TEXTS, KEPT_EXAMPLES = 50, 2000
 
-def check_page(out: str, source: str) -> None:
-    """Raise, before any work is done, if the page could not be written where it is wanted."""
+
+def check_page(out: str, source: str, *, besides: str | None = None) -> None:
+    """Raise, before any work is done, if the page could not be written where it is wanted, beside other output."""
     require_jinja()
     target = Path(out)
+    if besides is not None and (out == besides or target.absolute() == Path(besides).absolute()):
+        raise UsageError(f"{out}: is also where the rows go; name another file for the page")
     if out == "-":
         return
     if target.is_dir():
@@ -46,18 +52,18 @@ def judge_table(
     column = table.text_column(text_column, besides=(label_column,))
     corpus = read_corpus(table, column, label_column=label_column, strict=strict)
     scores = np.full(corpus.n_rows, np.nan)
-    with progress("scoring") as show:
-        model.encoder_.progress = show  # type: ignore[union-attr]
+    with stage(model, progress, "scoring"):
         scores[corpus.rows] = model.anomaly_score(corpus.texts)
     return Scan(table.name, model, corpus, judge_rows(model, scores))
 
 
-def write_report(found: Scan, out: str, **options: Any) -> dict[str, Any]:
+def write_report(found: Scan, out: str, *, progress: OpenProgress, **options: Any) -> dict[str, Any]:
     """Write the page of a scan; takes the options of `facts` and returns the facts."""
-    gathered = facts(found, **options)
-    page = render(gathered).encode("utf-8")
-    with complete_file(out) as file:
-        file.write(page)
+    gathered = facts(found, progress=progress, **options)
+    with progress("writing"):
+        page = render(gathered).encode("utf-8")
+        with complete_file(out) as file:
+            file.write(page)
     return gathered
 
 

@@ -13,7 +13,6 @@ from typing import Any
 # Small, so that letters stay readable where a phone shrinks the plot.
 WIDTH, HEIGHT = 440, 250
 LEFT, RIGHT, TOP, BOTTOM = 44, 10, 24, 40
-INNER_WIDTH, INNER_HEIGHT = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 SQUARE = 300
 # A bar for a single text can still be seen beside one for thousands.
 LEAST_BAR = 1.5
@@ -89,7 +88,14 @@ def precision_recall(facts: dict[str, Any]) -> str:
         across, up = _at(*corner).split()
         steps.append(f"V{up}H{across}")
     chance = f"M{_at(0, share)}L{_at(1, share)}"
-    return _curve("Precision and recall", says, "".join(steps), chance, "anomalies found (recall)", "of the flagged, anomalies (precision)")
+    return _curve(
+        "Precision and recall",
+        says,
+        "".join(steps),
+        chance,
+        "anomalies found (recall)",
+        "of the flagged, anomalies (precision)",
+    )
 
 
 def still_map(facts: dict[str, Any]) -> str:
@@ -104,7 +110,7 @@ def still_map(facts: dict[str, Any]) -> str:
         dots[mark or f"shade-{step[k]}"].append(f"M{px:.0f} {py:.0f}h0")  # a line of no length is a dot
     size = 2.5 if len(step) > 5000 else 4 if len(step) > 800 else 6
     paths = [
-        f'<path class="{name}" stroke-width="{size if name.startswith("shade") else max(5, size)}" d="{"".join(path)}"/>'
+        f'<path class="{name}" stroke-width="{size if "shade" in name else max(5, size)}" d="{"".join(path)}"/>'
         for name, path in dots.items()
         if path
     ]
@@ -148,7 +154,11 @@ def _x_axis(
         for at in ticks_between(low, high)
     ]
     line = f'<path class="axis" d="M{LEFT} {base}H{right}"/>'
-    return [line, *ticks, f'<text x="{(LEFT + right) / 2:.0f}" y="{base + 34:.0f}" text-anchor="middle">{escape(name)}</text>']
+    return [
+        line,
+        *ticks,
+        f'<text x="{(LEFT + right) / 2:.0f}" y="{base + 34:.0f}" text-anchor="middle">{escape(name)}</text>',
+    ]
 
 
 def _y_axis(y: Scale, top: float, name: str, right: float = WIDTH - RIGHT, *, share: bool = False) -> list[str]:
@@ -168,10 +178,8 @@ class Scale:
         self.per_unit = (last - first) / ((high - low) or 1)
 
     def __call__(self, value: float) -> float:
+        """The place of a value."""
         return self.first + (value - self.low) * self.per_unit
-
-
-
 
 
 def ticks_between(low: float, high: float, most: int = 6) -> list[float]:
