@@ -160,3 +160,15 @@ def test_ratios_are_ours_to_theirs() -> None:
     theirs = {"bytes": 4, "ms_until_drawn": 100} | {hand: {"frame_ms_p95": 40.0} for hand in hands}
     found = ratios(ours, theirs)
     assert (found["bytes"], found["ms_until_drawn"], found["pan"]["frame_ms_p95"]) == (0.25, 0.5, 0.25)
+
+
+def test_the_desk_keeps_to_its_bars() -> None:
+    from benchmarks.desk import summary
+
+    assert summary([0.01] * 99 + [1.0]) == {"p50": 10.0, "p95": 10.0, "max": 1000.0}
+    measured = RESULTS / "desk.json"
+    if measured.exists():
+        found = json.loads(measured.read_text())
+        assert found["rows"] == 10_000
+        assert found["busy_ms"]["p95"] < found["bars"]["p95_busy_ms"]
+        assert found["refit_seconds_max"] < found["bars"]["refit_seconds_max"]
