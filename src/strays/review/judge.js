@@ -1,0 +1,138 @@
+// The view in which one text after another is judged.
+import { desk, get, hear, tell } from "./api.js";
+import { Card, explain, forgetReasons, said, sentence } from "./card.js";
+import { outbox } from "./outbox.js";
+import { Queue } from "./queue.js";
+import { badge, bdi, make, plural } from "./text.js";
+
+const AHEAD = 10; // texts at hand
+const FEW = 4;
+
+export const queue = new Queue();
+const remembered = new Map(); // id -> item, of what was judged here, for undo
+const place = document.getElementById("present");
+const last = document.getElementById("last");
+const live = document.getElementById("said");
+let card = null;
+let asking = false;
+
+export const say = (words) => { live.textContent = words; };
+
+export async function fetchQueue() {
+  if (asking) return;
+  asking = true;
+  const asked = performance.now();
+  try {
+    const answer = await get(`/api/queue?client=${encodeURIComponent(desk.client)}&n=${AHEAD}`);
+    tell("queue", { queue: answer, asked });
+  } catch (trouble) {
+    tell("reach", { gone: true, message: trouble.message, locked: trouble.locked });
+  } finally {
+    asking = false;
+  }
+}
+
+export function judge(verdict) {
+  const item = queue.present;
+  if (!item) return;
+  queue.take();
+  remembered.set(item.id, item);
+  outbox.give([item.id], verdict, item.text);
+  noteLast(verdict, item.text, 1, true);
+  draw();
+  const next = queue.present;
+  say(`${sentence(said(verdict))}. ${next ? `Next: ${next.text.slice(0, 300)}` : "Nothing is left."}`);
+  if (queue.items.length < FEW) fetchQueue();
+}
+
+export function look(step) {
+  if (queue.move(step)) draw();
+}
+
+function noteLast(verdict, text, n, unsaved) {
+  last.replaceChildren("Last: ", badge(verdict, unsaved), n > 1 ? ` ${plural(n, "text")} ` : " ", bdi(text, 80));
+}
+
+export function draw() {
+  const item = queue.present;
+  tell("present", item);
+  if (!item) {
+    card = null;
+    place.replaceChildren(empty());
+    return;
+  }
+  if (!card) {
+    place.replaceChildren();
+    card = new Card(place);
+  }
+  const note = queue.at > 0 ? `Looking ahead: ${queue.at} further on. ${sentence(item.why ? item.why.words : "")}` : "";
+  card.show(item, { note });
+  const next = queue.items[queue.at + 1];
+  // The next one's explanation, once this one's is here: the one being read comes first.
+  if (next) explain(item.id).then(() => explain(next.id)).catch(() => {});
+  place.parentElement.scrollTop = 0;
+}
+
+function empty() {
+  const { state } = desk;
+  const none = (title, ...rest) => make("div", { class: "empty" }, make("h2", {}, title), ...rest);
+  if (!state || queue.left === null) return none("Fetching texts…");
+  if (queue.left > 0 && !outbox.waiting.length) {
+    return none("The last texts are on other desks", make("p", {}, `${plural(queue.left, "text")} left, being judged by somebody else right now.`));
+  }
+  if (outbox.waiting.length) return none("Saving…", make("p", {}, "The last verdicts are on their way to the desk."));
+  const { judged } = state;
+  const go = (view, words) => make("button", { type: "button", class: "big", onclick: () => tell("view", view) }, words);
+  return none("All judged",
+    make("p", {}, `${plural(judged.normal + judged.anomaly, "text")} judged, ${plural(judged.anomaly, "anomaly", "anomalies")} found` +
+      (judged.skipped ? `, ${judged.skipped} skipped.` : ".")),
+    make("p", { class: "soft" }, "What next: save the model to score other files with, export the verdicts, or look again at what was skipped."),
+    make("p", { class: "buttons" },
+      make("button", { type: "button", class: "big", onclick: () => document.getElementById("open-save").click() }, "Save and export"),
+      ...(judged.skipped ? [go("browse:skip", "See the skipped")] : []), go("judged", "See what was judged")));
+}
+
+hear("queue", ({ queue: answer, asked }) => {
+  const before = queue.present;
+  queue.refresh(answer, asked);
+  if (queue.present !== before || !before) draw();
+});
+
+hear("saved", ({ ids, verdict, text }) => {
+  queue.acknowledge(ids, performance.now());
+  if (!outbox.waiting.length) noteLast(verdict, text, ids.length, false);
+});
+
+hear("settle", (ids) => {
+  const before = queue.present;
+  queue.settle(ids);
+  if (queue.present !== before) draw();
+});
+
+hear("undone", async ({ ids, verdict, text }) => {
+  if (!ids.length) {
+    last.replaceChildren("There is nothing to undo.");
+    say("There is nothing to undo.");
+    return;
+  }
+  for (const id of ids) queue.settled.delete(id);
+  last.replaceChildren("Undone: ", badge(verdict), ids.length > 1 ? ` ${plural(ids.length, "text")} ` : " ", bdi(text, 80));
+  say(`Undone: ${said(verdict, ids.length)}.`);
+  if (ids.length > 1) return fetchQueue();
+  let item = remembered.get(ids[0]);
+  try { item ||= await get(`/api/texts/${ids[0]}`); } catch { return; }
+  if (item.label && item.label !== verdict) return; // it has an older verdict, which holds again
+  queue.restore({ ...item, label: null });
+  draw();
+});
+
+hear("learnt", () => {
+  forgetReasons();
+  fetchQueue();
+});
+hear("renamed", () => { outbox.forget(); fetchQueue(); });
+hear("outbox", () => { if (!queue.present) draw(); });
+
+for (const button of document.querySelectorAll("#judge [data-act]")) {
+  button.addEventListener("click", () => tell("act", button.dataset.act));
+}

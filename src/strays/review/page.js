@@ -1,0 +1,197 @@
+// The page as a whole: views, keys, dialogs, and asking the desk how things stand.
+import { desk, get, hear, know, post, tell } from "./api.js";
+import * as browse from "./browse.js";
+import * as map from "./desk_map.js";
+import * as judged from "./judged.js";
+import { draw, fetchQueue, judge, look, say } from "./judge.js";
+import { outbox } from "./outbox.js";
+import "./progress.js";
+import { badge, bdi, make, number, plural } from "./text.js";
+
+const IDLE = 3000; // milliseconds between looks at the desk's state
+const BUSY = 1000; // while it learns or saves
+const $ = (id) => document.getElementById(id);
+const VIEWS = ["judge", "browse", "map", "judged"];
+// What keys and buttons do, view by view.
+const ACTS = {
+  judge: { give: judge, move: look },
+  browse: { give: browse.give, move: browse.move, leave: browse.closePanel, enter: browse.open },
+  map: { give: map.give, move: map.move, leave: map.clear, enter: map.open },
+  judged: { give: judged.give, move: judged.move, leave: judged.closePanel, enter: judged.draw },
+};
+let view = "judge";
+
+// ---- views ------------------------------------------------------------------------------------------------------------
+
+function go(wish) {
+  const [name, filter] = wish.split(":");
+  view = VIEWS.includes(name) ? name : "judge";
+  for (const one of VIEWS) $(one).hidden = one !== view;
+  for (const button of document.querySelectorAll("nav [data-view]")) {
+    if (button.dataset.view === view) button.setAttribute("aria-current", "page");
+    else button.removeAttribute("aria-current");
+  }
+  document.body.dataset.view = view;
+  if (location.hash.slice(1) !== view) history.pushState(null, "", `#${view}`);
+  if (desk.state && ACTS[view].enter) ACTS[view].enter(filter);
+}
+
+for (const button of document.querySelectorAll("nav [data-view]")) button.addEventListener("click", () => go(button.dataset.view));
+addEventListener("popstate", () => go(location.hash.slice(1)));
+hear("view", go);
+
+// ---- keys -------------------------------------------------------------------------------------------------------------
+
+const KEYS = {
+  n: () => act("normal"), a: () => act("anomaly"), s: () => act("skip"), u: () => act("undo"),
+  j: () => act("ahead"), k: () => act("back"), ArrowRight: () => act("ahead"), ArrowLeft: () => act("back"),
+  ArrowDown: () => act("ahead"), ArrowUp: () => act("back"),
+  "/": () => { go("browse"); browse.toSearch(); },
+  m: () => go("map"), l: () => go("judged"), e: () => { if (view === "map") map.switchMode(); },
+  "?": () => $("help").showModal(),
+  Escape: () => { if (!ACTS[view].leave || !ACTS[view].leave()) go("judge"); },
+};
+
+function act(name) {
+  if (name === "undo") outbox.undo();
+  else if (name === "ahead") ACTS[view].move(1);
+  else if (name === "back") ACTS[view].move(-1);
+  else ACTS[view].give(name);
+}
+
+const inField = (target) => target instanceof Element && target.closest("input, textarea, select, [contenteditable]");
+
+function onKey(event) {
+  if (event.defaultPrevented || event.repeat || event.isComposing || inField(event.target)) return;
+  if (document.querySelector("dialog[open]")) return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const undo = key === "z" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
+  if (!undo && (event.ctrlKey || event.metaKey || event.altKey)) return;
+  // In the view of one text, up and down scroll it.
+  if (view === "judge" && (key === "ArrowDown" || key === "ArrowUp")) return;
+  const does = undo ? () => act("undo") : KEYS[key];
+  if (!does) return;
+  event.preventDefault();
+  does();
+}
+
+document.addEventListener("keydown", onKey);
+hear("key", onKey);
+hear("act", act);
+
+// ---- how the desk is --------------------------------------------------------------------------------------------------
+
+let timer = 0;
+async function watch() {
+  clearTimeout(timer);
+  if (document.hidden) return;
+  const asked = performance.now();
+  try {
+    const state = await get("/api/state");
+    const first = !desk.state;
+    tell("reach", { gone: false });
+    know(state, asked);
+    if (first) begin();
+  } catch (trouble) {
+    tell("reach", { gone: true, message: trouble.message, locked: trouble.locked });
+  }
+  const { state } = desk;
+  const busy = !state || state.refitting || state.save.state === "working" || !$("gone").hidden;
+  clearTimeout(timer);
+  timer = setTimeout(watch, busy ? BUSY : IDLE);
+}
+
+function begin() {
+  const left = outbox.recall();
+  if (left.length) tell("settle", left.flatMap((entry) => entry.ids));
+  outbox.send();
+  fetchQueue();
+  if (ACTS[view].enter) ACTS[view].enter();
+}
+
+document.addEventListener("visibilitychange", watch);
+
+hear("reach", ({ gone, message, locked }) => {
+  const was = !$("gone").hidden;
+  $("gone").hidden = !gone;
+  if (gone) {
+    const waiting = outbox.waiting.length ? ` ${plural(outbox.waiting.length, "verdict")} not saved yet: kept here and sent as soon as it answers.` : "";
+    const words = `${message}${waiting}${locked ? "" : " Is strays review still running?"}`;
+    if ($("gone").textContent !== words) $("gone").textContent = words;
+  } else if (was) {
+    say("The desk answers again.");
+    outbox.send();
+    fetchQueue();
+  }
+});
+
+hear("state", ({ state, before }) => {
+  const name = state.file.split(/[\\/]/).pop();
+  document.title = `${name} · strays review`;
+  $("file").textContent = name;
+  $("file").title = state.file;
+  $("trouble").hidden = !state.trouble;
+  $("trouble").textContent = state.trouble ? `Learning failed, the last model stays: ${state.trouble}` : "";
+  $("about").textContent = `${number(state.n_rows)} rows, ${plural(state.n_texts, "different text")}. Encoder ${state.encoder}, detector ${state.detector}; flagged: ${state.threshold}. Verdicts are in ${state.project}.`;
+  if (before && before.refitting && !state.refitting && !state.trouble) say(`Learnt from ${plural(state.learnt.n_labels, "label")}.`);
+  drawSave(state.save);
+  if (state.refitting && before && !before.refitting) watch(); // look more often from now on
+});
+
+// ---- what is not saved yet --------------------------------------------------------------------------------------------
+
+hear("outbox", (waiting) => {
+  const troubled = waiting.filter((entry) => entry.trouble);
+  $("unsaved").textContent = waiting.length ? `${waiting.length} unsaved` : "saved";
+  $("unsaved").classList.toggle("waiting", waiting.length > 0);
+  $("unsaved").classList.toggle("troubled", troubled.length > 0);
+  $("waiting").replaceChildren(...waiting.map((entry) => make("li", {},
+    entry.kind === "undo" ? "undo" : badge(entry.verdict, true), " ", bdi(entry.text, 120),
+    make("span", { class: "soft" }, entry.trouble ? ` ${entry.trouble}` : ""), " ",
+    ...(entry.refused ? [make("button", { type: "button", class: "quiet", onclick: () => outbox.drop(entry) }, "Drop")] : []))),
+  ...(waiting.length ? [] : [make("li", { class: "soft" }, "All verdicts are saved.")]));
+});
+hear("refused", () => { if (!$("outbox").open) $("outbox").showModal(); });
+$("unsaved").addEventListener("click", () => $("outbox").showModal());
+$("send-again").addEventListener("click", () => outbox.again());
+
+// ---- dialogs ----------------------------------------------------------------------------------------------------------
+
+for (const name of ["save", "help", "name"]) $(`open-${name}`).addEventListener("click", () => $(name).showModal());
+for (const dialog of document.querySelectorAll("dialog")) {
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+}
+
+function drawSave({ folder, state, words }) {
+  $("save-model").disabled = state === "working";
+  $("save-state").textContent = { none: "", working: "Saving the model…", done: `Saved in ${folder}. ${words || ""}`, failed: `Not saved: ${words}` }[state] || "";
+  $("save-command").hidden = state !== "done";
+  const quoted = /^[\w@%+=:,./-]+$/.test(folder || "") ? folder : `'${(folder || "").replaceAll("'", "'\\''")}'`;
+  $("save-command").querySelector("code").textContent = `strays score more.csv --model ${quoted} --out scored.csv`;
+}
+
+$("save-model").addEventListener("click", async () => {
+  $("save-model").disabled = true;
+  $("save-state").textContent = "Saving the model…";
+  try { await post("/api/model", {}); await watch(); } catch (trouble) {
+    $("save-state").textContent = trouble.message;
+    $("save-model").disabled = false;
+  }
+});
+
+$("save-command").querySelector("button").addEventListener("click", async (event) => {
+  const code = $("save-command").querySelector("code");
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    event.target.textContent = "Copied";
+  } catch { getSelection().selectAllChildren(code); } // no clipboard here: selected, to be copied by hand
+});
+
+const showName = () => { $("open-name").textContent = desk.who || "you"; };
+$("who").value = desk.who;
+$("who").addEventListener("input", () => { desk.who = $("who").value; showName(); });
+showName();
+
+go(location.hash.slice(1) || "judge");
+draw();
+watch();
