@@ -423,6 +423,79 @@ def study(
 
 
 @app.command()
+def review(
+    file: Annotated[str, typer.Argument(help="A file as for scan, or a project (.strays) of one; - is stdin.")],
+    project: Annotated[
+        str | None, typer.Option(help="File for texts and verdicts; FILE.strays where not given.", metavar="FILE")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Folder of a model to start from.", metavar="DIR")] = None,
+    known: Known = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    every: Annotated[int, typer.Option(help="Verdicts after which the model learns from them.", min=1)] = 5,
+    who: Annotated[str | None, typer.Option(help="Your name beside your verdicts; else your login.")] = None,
+    save_model: Annotated[
+        str | None, typer.Option(help="Folder for the model that the page saves; else FILE.model.", metavar="DIR")
+    ] = None,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser, or not.")] = True,
+    encoder: Annotated[
+        str | None, typer.Option("--encoder", help="As for scan; the project's, or default, where not given.")
+    ] = None,
+    detector: Annotated[
+        str | None, typer.Option("--detector", help="As for scan; the project's, or auto, where not given.")
+    ] = None,
+    seed: Seed = 0,
+    revision: Revision = None,
+    pooling: Pooling = None,
+    normalize: Normalize = None,
+    max_length: MaxLength = None,
+    precision: Precision = None,
+    device: Device = "auto",
+    format: Format = None,
+) -> None:
+    """Judge the oddest texts of a file in a browser, while the model learns from what you say."""
+    from strays import terminal
+    from strays.review.opening import open_desk
+    from strays.review.serve import bind, require_extra, serve
+
+    require_extra()
+    with bind(port) as bound:
+        asked = {
+            "name": encoder,
+            "revision": revision,
+            "pooling": pooling,
+            "normalize": normalize,
+            "max_length": max_length,
+            "precision": precision,
+        }
+        desk = open_desk(
+            file,
+            project=project,
+            model=model,
+            known=_known_texts(known, text_column),
+            text_column=text_column,
+            label_column=label_column,
+            format=format,
+            encoder={name: value for name, value in asked.items() if value is not None},
+            detector=detector,
+            device=device,
+            seed=seed,
+            every=every,
+            progress=terminal.progress_bar,
+        )
+
+        def announce(link: str) -> None:
+            typer.echo(link)
+            sys.stdout.flush()
+            terminal.say(f"Verdicts are kept in {desk.store.path}. Stop with Ctrl-C.")
+            if browser:
+                _open_browser(link)
+
+        serve(desk, bound, who=who or _login(), announce=announce)
+
+
+@app.command()
 def encoders(as_json: Json = False) -> None:
     """List the encoders that have names, and say how to use others."""
     from strays import terminal
@@ -570,6 +643,23 @@ def _say_without_text(n: int) -> None:
 
     if n:
         terminal.say(f"{n:,} rows without a text passed through unscored.", "yellow")
+
+
+def _login() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # nobody has this number
+        return ""
+
+
+def _open_browser(link: str) -> None:
+    """In a thread: some browsers do not give the terminal back before they are closed."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
 
 
 def _print_json(value: Any) -> None:

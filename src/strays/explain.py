@@ -81,13 +81,8 @@ class Explanation:
 
     def in_words(self) -> str:
         """Score and p-value in a sentence."""
-        if self.p_value > 0.5:
-            rank = "as ordinary as most"
-        else:
-            more = "more than" if self.p_value < 0.001 else "about"
-            rank = f"odder than {more} {min(99.9, 100 * (1 - self.p_value)):.3g} %"
         verdict = {True: ": flagged", False: ": not flagged", None: ""}[self.flagged]
-        return f"{rank} of the normal texts (score {self.anomaly_score:.2f}, p-value {self.p_value:.2g}){verdict}"
+        return f"{rank_in_words(self.p_value)} (score {self.anomaly_score:.2f}, p-value {self.p_value:.2g}){verdict}"
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data."""
@@ -134,6 +129,14 @@ class Examples:
         return [
             Neighbour(self.texts[rows[i]], float(similarity[i])) for i in np.argsort(-similarity, kind="stable")[:n]
         ]
+
+
+def rank_in_words(p_value: float) -> str:
+    """What a p-value says of a text."""
+    if p_value > 0.5:
+        return "as ordinary as most of the normal texts"
+    more = "more than" if p_value < 0.001 else "about"
+    return f"odder than {more} {min(99.9, 100 * (1 - p_value)):.3g} % of the normal texts"
 
 
 def pieces(text: str, spans: list[tuple[int, int]]) -> list[str]:

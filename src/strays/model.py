@@ -254,13 +254,30 @@ class TextOutlierDetector(BaseEstimator):
 
     def explain(self, text: str, *, n_neighbours: int = 3) -> Explanation:
         """Why a text scores as it does: what its segments add, and the kept texts it is most like."""
+        return self.explain_many([text], n_neighbours=n_neighbours)[0]
+
+    def explain_many(self, texts: Sequence[str], *, n_neighbours: int = 3) -> list[Explanation]:
+        """Like explain, for several texts, whose pieces are all encoded in one go."""
         self._require_fitted()
-        (text,) = check_texts([text])
-        if not text.strip():
+        texts = check_texts(texts)
+        if not all(text.strip() for text in texts):
             raise DataError("there is no text to explain; expected one that is not blank")
-        spans = split(text)
-        X = self._encode([text, *pieces(text, spans)])
-        scores = self.detector_.anomaly_score(X)
+        spans = [split(text) for text in texts]
+        parts = [[text, *pieces(text, of)] for text, of in zip(texts, spans, strict=True)]
+        if not parts:
+            return []
+        X = self._encode([piece for part in parts for piece in part])
+        ends = np.cumsum([len(part) for part in parts])[:-1]
+        both = zip(np.split(X, ends), np.split(self.detector_.anomaly_score(X), ends), strict=True)
+        return [
+            self._explanation(text, of, x, scores, n_neighbours)
+            for text, of, (x, scores) in zip(texts, spans, both, strict=True)
+        ]
+
+    def _explanation(
+        self, text: str, spans: list[tuple[int, int]], X: np.ndarray, scores: np.ndarray, n_neighbours: int
+    ) -> Explanation:
+        """From the embeddings and scores of a text and then its pieces."""
         flagged = self.calibration_.flagged(self.threshold_, scores[:1])[0]
         return Explanation(
             text,

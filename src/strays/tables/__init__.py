@@ -5,7 +5,7 @@ from strays.tables.count import count_rows
 from strays.tables.folder import InputFile, InputFiles, find_files
 from strays.tables.read import FORMATS, format_of, open_table
 from strays.tables.table import Table, texts_of
-from strays.tables.write import OUTPUT_FORMATS, open_writer, output_format
+from strays.tables.write import OUTPUT_FORMATS, complete_file, open_writer, output_format
 
 __all__ = [
     "FORMATS",
@@ -15,6 +15,7 @@ __all__ = [
     "InputFile",
     "InputFiles",
     "Table",
+    "complete_file",
     "count_rows",
     "cut",
     "find_files",

@@ -47,7 +47,7 @@ def open_writer(
     format = output_format(path, format)
     make = {"parquet": _parquet_writer, "jsonl": _jsonl_writer}.get(format)
     with (
-        _complete_file(path) as file,
+        complete_file(path) as file,
         make(file, schema) if make else _csv_writer(file, schema, SEPARATORS[format], safe_cells) as write,
     ):
         yield write
@@ -64,7 +64,8 @@ def output_format(path: str, format: str | None = None) -> str:
 
 
 @contextmanager
-def _complete_file(path: str) -> Iterator[IO[bytes]]:
+def complete_file(path: str) -> Iterator[IO[bytes]]:
+    """A file to write bytes to; '-' is stdout. It is complete or not there at all."""
     if path == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

@@ -1,0 +1,156 @@
+"""The desk over HTTP: routes, and nothing else. Who may call them is guard.py's business."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, Response
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from strays.errors import StraysError
+from strays.review.browsing import Browser
+from strays.review.desk import Desk, UnknownTextError
+from strays.review.explaining import Explainer
+from strays.review.store import to_bytes
+
+HERE = Path(__file__).parent
+# The page's own files; nothing else is served.
+STATIC = {"page.css": HERE / "page.css", "page.js": HERE / "page.js", "map.js": HERE.parent / "report" / "map.js"}
+MOST_IDS = 20_000
+QUEUE_LENGTH = 10
+
+
+class Json(Response):
+    """Plain data; half characters, which UTF-8 cannot hold, travel as escapes."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """The data as ASCII."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+class Caller(BaseModel):
+    """Who acts, and from which tab."""
+
+    who: str = Field(default="", max_length=100)
+    client: str = Field(default="", max_length=100)
+
+
+class Verdict(Caller):
+    """A verdict on some texts."""
+
+    ids: list[int] = Field(min_length=1, max_length=MOST_IDS)
+    verdict: Literal["normal", "anomaly", "skip"]
+
+
+def make_app(desk: Desk, *, who: str = "") -> FastAPI:
+    """The app for a desk; `who` stands for callers that give no name."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, default_response_class=Json)
+    browser, explainer = Browser(desk), Explainer(desk)
+    app.state.explainer = explainer
+    _add_errors(app)
+
+    def queue(client: str, n: int) -> dict[str, Any]:
+        found = desk.queue(client, n)
+        explainer.prepare([desk.place(item["id"]) for item in found["items"]])
+        return found
+
+    def after(caller: Caller) -> dict[str, Any]:
+        return {"state": desk.state(), "queue": queue(caller.client, QUEUE_LENGTH)}
+
+    @app.get("/")
+    def page() -> Response:
+        return FileResponse(HERE / "page.html", media_type="text/html; charset=utf-8")
+
+    @app.get("/static/{name}")
+    def static(name: str) -> Response:
+        if name not in STATIC:
+            raise HTTPException(404, "there is no such file")
+        return FileResponse(STATIC[name])
+
+    @app.get("/api/state")
+    def state() -> Response:
+        return Json(desk.state())
+
+    @app.get("/api/queue")
+    def get_queue(client: str = Query("", max_length=100), n: int = Query(QUEUE_LENGTH, ge=1, le=100)) -> Response:
+        return Json(queue(client, n))
+
+    @app.post("/api/verdicts")
+    def verdicts(given: Verdict) -> Response:
+        done = desk.judge(given.ids, given.verdict, given.who or who, given.client)
+        return Json(done | after(given))
+
+    @app.post("/api/undo")
+    def undo(caller: Caller) -> Response:
+        return Json({"undone": desk.undo(caller.who or who, caller.client)} | after(caller))
+
+    @app.get("/api/texts")
+    def texts(
+        search: str = Query("", max_length=1000),
+        label: Literal["any", "none", "judged", "normal", "anomaly", "skip"] = "any",
+        flagged: Literal["", "true", "false"] = "",
+        why: str = Query("", max_length=100),
+        sort: Literal["score", "recent", "row"] = "score",
+        offset: int = Query(0, ge=0),
+        limit: int = Query(50, ge=1, le=500),
+    ) -> Response:
+        is_flagged = {"true": True, "false": False}.get(flagged)
+        return Json(browser.texts(search, label, is_flagged, why, sort, offset, limit))
+
+    @app.get("/api/texts/{id}")
+    def text(id: int) -> Response:
+        return Json(browser.text(desk.place(id)))
+
+    @app.get("/api/texts/{id}/full")
+    def full(id: int) -> Response:
+        data = to_bytes(desk.entries[desk.place(id)].text)
+        name = {"content-disposition": f'attachment; filename="text-{id}.txt"'}
+        return Response(data, media_type="text/plain; charset=utf-8", headers=name)
+
+    @app.get("/api/texts/{id}/why")
+    async def why(id: int) -> Response:
+        # Waits without a thread, so that many explanations never keep a verdict waiting.
+        return Json(await asyncio.wrap_future(explainer.why(desk.place(id))))
+
+    @app.get("/api/history")
+    def history(limit: int = Query(100, ge=1, le=1000), before: int | None = None) -> Response:
+        return Json(browser.history(limit, before))
+
+    return app
+
+
+def _add_errors(app: FastAPI) -> None:
+    def answer(status: int, code: str, message: str) -> Response:
+        return Json({"error": {"code": code, "message": message}}, status)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> Response:
+        # Where and what, never the value itself: it may be anything.
+        found = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()]
+        return answer(422, "invalid", "; ".join(found[:5]))
+
+    @app.exception_handler(UnknownTextError)
+    def missing(request: Request, error: UnknownTextError) -> Response:
+        return answer(404, "not_found", str(error))
+
+    @app.exception_handler(StraysError)
+    def failed(request: Request, error: StraysError) -> Response:
+        return answer(422 if isinstance(error, ValueError) else 500, "failed", str(error))
+
+    @app.exception_handler(HTTPException)
+    def refused(request: Request, error: HTTPException) -> Response:
+        return answer(error.status_code, "refused", str(error.detail))
+
+    @app.exception_handler(Exception)
+    def broken(request: Request, error: Exception) -> Response:
+        return answer(
+            500, "broken", f"something is wrong inside strays ({type(error).__name__}); what was judged is kept"
+        )
