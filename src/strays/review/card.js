@@ -26,12 +26,12 @@ export class Card {
     this.text = make("div", { class: "text", dir: "auto", tabindex: "0", role: "group", "aria-label": "Text" });
     this.facts = make("p", { class: "facts" });
     this.past = make("ul", { class: "past" });
-    this.words = make("p", { class: "in-words" });
+    this.trouble = make("p", { class: "soft", role: "status" });
     this.normals = make("ul", { class: "near" });
     this.anomalies = make("ul", { class: "near" });
     this.root = make("div", { class: "card" },
       make("article", {}, this.why, this.text, this.facts, this.past),
-      make("aside", { "aria-label": "Why it is odd, and what it is like" }, this.words,
+      make("aside", { "aria-label": "Why it is odd, and what it is like" }, this.trouble,
         make("h3", {}, make("span", { class: "is-normal", "aria-hidden": "true" }, "■ "), "Nearest normal texts"), this.normals,
         make("h3", {}, make("span", { class: "is-anomaly", "aria-hidden": "true" }, "◆ "), "Nearest known anomalies"), this.anomalies));
     parent.append(this.root);
@@ -42,7 +42,7 @@ export class Card {
     this.item = item;
     const { text, length, n_rows: rows } = item;
     this.root.dataset.id = item.id;
-    this.why.replaceChildren(note || (item.why ? sentence(item.why.words) : ""));
+    this.why.replaceChildren(note || asked(item));
     this.why.dataset.kind = item.why ? item.why.kind : "";
     this.text.dataset.size = length <= 140 ? "short" : length <= 420 ? "middling" : "long";
     if (!same) delete this.text.dataset.all;
@@ -53,13 +53,13 @@ export class Card {
       make("span", {}, `score ${item.anomaly_score.toFixed(2)}`),
       ...(item.rank ? [make("span", {}, `rank ${number(item.rank)}`)] : []),
       make("span", { title: `row ${item.rows.slice(0, 20).map(number).join(", ")}${item.rows.length > 20 ? " …" : ""}` },
-        rows > 1 ? `stands for ${plural(rows, "row")}` : `row ${number(item.rows[0] ?? 0)}`),
+        rows > 1 ? `stands for ${plural(rows, "row")}` : rows ? `row ${number(item.rows[0])}` : "in no row"),
       ...(item.flagged ? [make("span", { class: "flag" }, "flagged")] : []),
-      ...(item.given ? [make("span", {}, "label came with the file")] : []),
+      ...(item.given ? [make("span", {}, `given as ${item.given}`)] : []),
     );
     this.past.replaceChildren();
     if (this.history) {
-      if (item.label) this.past.append(make("li", {}, badge(item.label), item.given ? " came with the file" : ""));
+      if (item.label) this.past.append(make("li", {}, badge(item.label)));
       this._history(item);
     }
     if (!same) this._wait();
@@ -78,7 +78,7 @@ export class Card {
   /** Room for what comes, so that nothing moves when it does. */
   _wait() {
     this.root.classList.add("waiting");
-    this.words.textContent = "";
+    this.trouble.textContent = "";
     const blank = () => make("li", { class: "blank", "aria-hidden": "true" }, make("span"), make("span"));
     for (const list of [this.normals, this.anomalies]) list.replaceChildren(...Array.from({ length: NEIGHBOURS }, blank));
   }
@@ -88,15 +88,20 @@ export class Card {
     try {
       why = await explain(item.id);
     } catch (trouble) {
-      why = { in_words: `No explanation: ${trouble.message}`, segments: [], nearest_normals: [], nearest_anomalies: [] };
+      if (this.item === item) this.trouble.textContent = `No explanation: ${trouble.message}`;
+      why = { segments: [], nearest_normals: [], nearest_anomalies: [] };
     }
     if (this.item !== item) return;
     this.root.classList.remove("waiting");
     drawText(this.text, item, why.segments);
-    this.words.replaceChildren(bdi(why.in_words, 400));
     near(this.normals, why.nearest_normals, "No other text is known to be normal.");
     near(this.anomalies, why.nearest_anomalies, "None is known yet.");
   }
+}
+
+export function asked(item) {
+  if (item.label === "skip") return "Skipped before";
+  return item.why ? sentence(item.why.words) : "";
 }
 
 function near(list, neighbours, none) {
@@ -112,7 +117,7 @@ export const sentence = (words) => (words ? words[0].toUpperCase() + words.slice
 /** Buttons to judge the text a panel shows. */
 export function verdictButtons(give) {
   const button = (verdict, sign, key) => make("button", { type: "button", class: `big ${verdict}`, onclick: () => give(verdict) },
-    make("i", { "aria-hidden": "true" }, sign), ` ${{ anomaly: "Anomaly", normal: "Normal", skip: "Skip" }[verdict]} `, make("kbd", {}, key));
+    ...(sign ? [make("i", { "aria-hidden": "true" }, sign)] : []), ` ${{ anomaly: "Anomaly", normal: "Normal", skip: "Skip" }[verdict]} `, make("kbd", {}, key));
   return make("div", { class: "buttons", role: "toolbar", "aria-label": "Verdict" },
     button("anomaly", "◆", "a"), button("normal", "■", "n"), button("skip", "", "s"));
 }

@@ -1,6 +1,6 @@
 // The view in which one text after another is judged.
 import { desk, get, hear, tell } from "./api.js";
-import { Card, explain, forgetReasons, said, sentence } from "./card.js";
+import { asked as whyAsked, Card, explain, forgetReasons, said, sentence } from "./card.js";
 import { outbox } from "./outbox.js";
 import { Queue } from "./queue.js";
 import { badge, bdi, make, plural } from "./text.js";
@@ -65,7 +65,7 @@ export function draw() {
     place.replaceChildren();
     card = new Card(place);
   }
-  const note = queue.at > 0 ? `Looking ahead: ${queue.at} further on. ${sentence(item.why ? item.why.words : "")}` : "";
+  const note = queue.at > 0 ? `Looking ahead, ${queue.at} further on. ${whyAsked(item)}` : "";
   card.show(item, { note });
   const next = queue.items[queue.at + 1];
   // The next one's explanation, once this one's is here: the one being read comes first.
@@ -88,7 +88,7 @@ function empty() {
       (judged.skipped ? `, ${judged.skipped} skipped.` : ".")),
     make("p", { class: "soft" }, "What next: save the model to score other files with, export the verdicts, or look again at what was skipped."),
     make("p", { class: "buttons" },
-      make("button", { type: "button", class: "big", onclick: () => document.getElementById("open-save").click() }, "Save and export"),
+      make("button", { type: "button", class: "big", onclick: () => document.getElementById("open-save").click() }, "Export"),
       ...(judged.skipped ? [go("browse:skip", "See the skipped")] : []), go("judged", "See what was judged")));
 }
 

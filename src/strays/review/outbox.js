@@ -1,11 +1,11 @@
 // Verdicts on their way to the desk: sent one after another, kept until they are acknowledged, sent again on failure.
-import { desk, know, post, tell } from "./api.js";
+import { desk, get, know, post, tell, Trouble } from "./api.js";
 
 const AGAIN = [500, 1000, 2000, 4000]; // milliseconds until a failed one is sent again
 
 class Outbox {
   constructor() {
-    this.waiting = []; // {kind, ids, verdict, who, text, key, trouble, refused}
+    this.waiting = []; // {kind, ids, verdict, who, text, trouble, refused, uncertain, after}
     this.sending = null;
     this.failures = 0;
     this.timer = 0;
@@ -30,8 +30,7 @@ class Outbox {
   }
 
   give(ids, verdict, text) {
-    const key = `${desk.client}-${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
-    this.waiting.push({ kind: "verdict", ids, verdict, who: desk.who, text: text.slice(0, 200), key });
+    this.waiting.push({ kind: "verdict", ids, verdict, who: desk.who, text: text.slice(0, 200) });
     this._changed();
     this.send();
   }
@@ -45,7 +44,7 @@ class Outbox {
       tell("undone", { ids: last.ids, verdict: last.verdict, text: last.text });
       return;
     }
-    this.waiting.push({ kind: "undo", ids: [], who: desk.who, text: "", key: `${desk.client}-u${Date.now()}` });
+    this.waiting.push({ kind: "undo", ids: [], who: desk.who, text: "" });
     this._changed();
     this.send();
   }
@@ -57,7 +56,10 @@ class Outbox {
   }
 
   again() {
-    for (const entry of this.waiting) entry.refused = false;
+    for (const entry of this.waiting) {
+      entry.uncertain &&= !entry.refused; // a person has looked, and wants it sent
+      entry.refused = false;
+    }
     this.failures = 0;
     this.send();
   }
@@ -72,42 +74,70 @@ class Outbox {
     const entry = this.waiting.find((one) => !one.refused);
     if (!entry) return;
     this.sending = entry;
-    const asked = performance.now();
+    let on = true; // to the next one
     try {
-      const { kind, ids, verdict, who, key } = entry;
-      const sender = { who, client: desk.client, key };
-      const answer = await (kind === "undo" ? post("/api/undo", sender) : post("/api/verdicts", { ids, verdict, ...sender }));
+      const arrived = entry.uncertain && await this._arrived(entry);
+      const answer = arrived ? {} : await this._post(entry);
       this.waiting = this.waiting.filter((other) => other !== entry);
       this.failures = 0;
       tell("reach", { gone: false });
       this._changed();
-      if (kind === "undo") tell("undone", answer.undone || { ids: [] });
-      else tell("saved", { ...entry, event: answer.event });
-      know(answer.state, asked);
-      if (answer.queue) tell("queue", { queue: answer.queue, asked });
+      if (entry.kind === "undo") tell("undone", answer.undone || { ids: [] });
+      else tell("saved", entry);
+      if (answer.state) know(answer.state, answer.asked);
+      if (answer.queue) tell("queue", answer);
     } catch (trouble) {
       entry.trouble = trouble.message;
-      // The desk may have written it before it went silent; then only the desk can take it back.
-      entry.uncertain = Boolean(trouble.gone);
       if (trouble.gone || trouble.locked) {
-        tell("reach", { gone: true, message: trouble.message, locked: trouble.locked });
+        on = false;
         this.timer = setTimeout(() => this.send(), AGAIN[Math.min(this.failures, AGAIN.length - 1)]);
         this.failures += 1;
+        tell("reach", { gone: true, message: trouble.message, locked: trouble.locked });
       } else {
         entry.refused = true;
         tell("refused", entry);
       }
       this._changed();
-      if (!entry.refused) return;
     } finally {
       this.sending = null;
     }
-    this.send();
+    if (on) this.send();
+  }
+
+  async _post(entry) {
+    const { kind, ids, verdict, who } = entry;
+    // Until an answer comes, nobody knows whether the desk has written it: it is asked before the entry is sent again.
+    entry.after = desk.state.last_event;
+    entry.uncertain = true;
+    this._keep();
+    const sender = { who, client: desk.client };
+    const asked = performance.now();
+    try {
+      const answer = await (kind === "undo" ? post("/api/undo", sender) : post("/api/verdicts", { ids, verdict, ...sender }));
+      return { ...answer, asked };
+    } catch (trouble) {
+      entry.uncertain = trouble.gone;
+      throw trouble;
+    }
+  }
+
+  /** Whether the desk has a verdict whose answer never came. Throws where nobody can say. */
+  async _arrived({ kind, ids, verdict, after }) {
+    if (kind === "undo") {
+      if ((await get("/api/state")).last_event === after) return false;
+      throw new Trouble("The desk fell silent during an undo. Look at what is judged; then send it again, or drop it.");
+    }
+    const { history } = await get(`/api/texts/${ids[0]}`);
+    return history.some((event) => event.event > after && event.verdict === verdict && !event.undone);
   }
 
   _changed() {
-    try { sessionStorage.setItem(this.place, JSON.stringify(this.waiting)); } catch { /* keeps nothing, or no room */ }
+    this._keep();
     tell("outbox", this.waiting);
+  }
+
+  _keep() {
+    try { sessionStorage.setItem(this.place, JSON.stringify(this.waiting)); } catch { /* keeps nothing, or no room */ }
   }
 }
 

@@ -96,7 +96,7 @@ async function watch() {
     tell("reach", { gone: true, message: trouble.message, locked: trouble.locked });
   }
   const { state } = desk;
-  const busy = !state || state.refitting || state.save.state === "working" || !$("gone").hidden;
+  const busy = !state || state.refitting || state.save?.state === "working" || !$("gone").hidden;
   clearTimeout(timer);
   timer = setTimeout(watch, busy ? BUSY : IDLE);
 }
@@ -134,7 +134,7 @@ hear("state", ({ state, before }) => {
   $("trouble").textContent = state.trouble ? `Learning failed, the last model stays: ${state.trouble}` : "";
   $("about").textContent = `${number(state.n_rows)} rows, ${plural(state.n_texts, "different text")}. Encoder ${state.encoder}, detector ${state.detector}; flagged: ${state.threshold}. Verdicts are in ${state.project}.`;
   if (before && before.refitting && !state.refitting && !state.trouble) say(`Learnt from ${plural(state.learnt.n_labels, "label")}.`);
-  drawSave(state.save);
+  if (state.save) drawSave(state.save);
   if (state.refitting && before && !before.refitting) watch(); // look more often from now on
 });
 
@@ -142,7 +142,7 @@ hear("state", ({ state, before }) => {
 
 hear("outbox", (waiting) => {
   const troubled = waiting.filter((entry) => entry.trouble);
-  $("unsaved").textContent = waiting.length ? `${waiting.length} unsaved` : "saved";
+  $("unsaved").textContent = waiting.length ? `${waiting.length} unsaved` : "✓ saved";
   $("unsaved").classList.toggle("waiting", waiting.length > 0);
   $("unsaved").classList.toggle("troubled", troubled.length > 0);
   $("waiting").replaceChildren(...waiting.map((entry) => make("li", {},

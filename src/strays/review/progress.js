@@ -6,11 +6,13 @@ import { number, plural } from "./text.js";
 const [count, hidden, learning, curve] = ["count", "hidden", "learning", "curve"].map((id) => document.getElementById(id));
 const MOST = 1000; // events in the curve
 const LATEST = 100;
+const NEWS = 6000;
 
 /** All verdicts, the last first, as far back as was asked for. */
 export const past = { events: [], whole: false };
 let known = -1;
 let fetching = false;
+let newsUntil = 0; // what was learnt is shown for a while
 
 function drawNumbers() {
   const { state } = desk;
@@ -21,7 +23,7 @@ function drawNumbers() {
   const skipped = state.judged.skipped + pending("skip");
   count.replaceChildren(strong(number(judged)), ` judged`, soft(` of ${plural(state.n_texts, "text")}${skipped ? `, ${number(skipped)} skipped` : ""}`));
   const about = state.hidden;
-  hidden.replaceChildren(strong(number(state.found + pending("anomaly")), "is-anomaly"), " found");
+  hidden.replaceChildren(strong(number(state.judged.anomaly + pending("anomaly")), "is-anomaly"), " found");
   if (about) {
     const [estimate, low, high] = [about.estimate, about.low, about.high].map((n) => number(Math.max(0, n)));
     hidden.append(soft(about.high < 0.5 ? ", probably all there are" : `, about ${estimate} more (${low} to ${high})`));
@@ -32,9 +34,10 @@ function drawNumbers() {
   } else {
     const more = Math.max(1, state.every - state.fresh - waiting.length);
     const { learnt } = state;
-    const did = learnt && learnt.n_labels ? `learnt from ${plural(learnt.n_labels, "label")}` : "nothing learnt yet";
-    learning.replaceChildren(did, soft(` · again after ${more} more`));
-    learning.title = learnt && learnt.says ? `${learnt.says} (${learnt.seconds.toFixed(1)} s)` : "";
+    const did = learnt.n_labels ? `learnt from ${plural(learnt.n_labels, "label")}` : "no labels yet";
+    const news = performance.now() < newsUntil && learnt.says;
+    learning.replaceChildren(strong(did), news ? `: ${learnt.says}` : ` · again after ${more} more`);
+    learning.title = learnt.says || "";
   }
   learning.classList.toggle("busy", state.refitting);
 }
@@ -99,3 +102,8 @@ hear("state", ({ state }) => {
   if (state.last_event !== known) fetchPast();
 });
 hear("outbox", drawNumbers);
+hear("learnt", () => {
+  newsUntil = performance.now() + NEWS;
+  drawNumbers();
+  setTimeout(drawNumbers, NEWS + 50);
+});
