@@ -114,12 +114,12 @@ function near(list, neighbours, none) {
 
 export const sentence = (words) => (words ? words[0].toUpperCase() + words.slice(1) : "");
 
-/** Buttons to judge the text a panel shows. */
-export function verdictButtons(give) {
+/** Buttons to judge what a panel shows; `others` stand where Skip would. */
+export function verdictButtons(give, ...others) {
   const button = (verdict, sign, key) => make("button", { type: "button", class: `big ${verdict}`, onclick: () => give(verdict) },
     ...(sign ? [make("i", { "aria-hidden": "true" }, sign)] : []), ` ${{ anomaly: "Anomaly", normal: "Normal", skip: "Skip" }[verdict]} `, make("kbd", {}, key));
   return make("div", { class: "buttons", role: "toolbar", "aria-label": "Verdict" },
-    button("anomaly", "◆", "a"), button("normal", "■", "n"), button("skip", "", "s"));
+    button("anomaly", "◆", "a"), button("normal", "■", "n"), ...(others.length ? others : [button("skip", "", "s")]));
 }
 
 export const said = (verdict, n = 1) => (n === 1 ? VERDICTS[verdict] : `${number(n)} ${VERDICTS[verdict]}`);

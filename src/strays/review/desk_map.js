@@ -125,8 +125,7 @@ async function drawSelection() {
   const sample = make("ul", { class: "near sample" });
   panel.replaceChildren(
     make("h2", { role: "status" }, `${plural(mine.length, "text")} selected`),
-    verdictButtons(give), ...asks,
-    make("p", {}, make("button", { type: "button", class: "big", onclick: clear }, "Clear ", make("kbd", {}, "Esc"))),
+    verdictButtons(give, make("button", { type: "button", class: "big", onclick: clear, title: "Clear (Esc)" }, "Clear")), ...asks,
     make("h3", {}, mine.length > SAMPLE ? `${SAMPLE} of them, from the oddest to the plainest` : "From the oddest to the plainest"), sample);
   panel.parentElement.classList.add("opened");
   const set = new Set(mine);

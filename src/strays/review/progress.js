@@ -36,7 +36,7 @@ function drawNumbers() {
     const { learnt } = state;
     const did = learnt.n_labels ? `learnt from ${plural(learnt.n_labels, "label")}` : "no labels yet";
     const news = performance.now() < newsUntil && learnt.says;
-    learning.replaceChildren(strong(did), news ? `: ${learnt.says}` : ` · again after ${more} more`);
+    learning.replaceChildren(strong(did), news ? `: ${learnt.says}` : ` · ${learnt.n_labels ? "again" : "learns"} after ${more} more`);
     learning.title = learnt.says || "";
   }
   learning.classList.toggle("busy", state.refitting);
