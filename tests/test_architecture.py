@@ -24,6 +24,7 @@ LAYERS = [
     ["corpus"],
     ["scoring"],
     ["scanning", "evaluation"],
+    ["report"],
     ["review"],
     ["cli"],
     ["__main__"],

@@ -456,10 +456,13 @@ def review(
 ) -> None:
     """Judge the oddest texts of a file in a browser, while the model learns from what you say."""
     from strays import terminal
+    from strays.persistence import check_target
     from strays.review.opening import open_desk
     from strays.review.serve import bind, require_extra, serve
 
     require_extra()
+    if save_model:
+        check_target(save_model)
     with bind(port) as bound:
         asked = {
             "name": encoder,
@@ -492,7 +495,8 @@ def review(
             if browser:
                 _open_browser(link)
 
-        serve(desk, bound, who=who or _login(), announce=announce)
+        model_folder = save_model or f"{desk.store.path.with_suffix('')}.model"
+        serve(desk, bound, who=who or _login(), model_folder=model_folder, announce=announce)
 
 
 @app.command()

@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, Response
 from pydantic import BaseModel, Field
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
 from strays.errors import StraysError
 from strays.review.browsing import Browser
 from strays.review.desk import Desk, UnknownTextError
 from strays.review.explaining import Explainer
+from strays.review.export import write_labels
+from strays.review.keeping import ModelKeeper
+from strays.review.overview import Overview
 from strays.review.store import to_bytes
 
 HERE = Path(__file__).parent
@@ -50,12 +55,20 @@ class Verdict(Caller):
     verdict: Literal["normal", "anomaly", "skip"]
 
 
-def make_app(desk: Desk, *, who: str = "") -> FastAPI:
-    """The app for a desk; `who` stands for callers that give no name."""
+def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
+    """The app for a desk; `who` stands for callers that give no name, models are saved to a folder."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, default_response_class=Json)
-    browser, explainer = Browser(desk), Explainer(desk)
+    browser, explainer, overview, keeper = (
+        Browser(desk),
+        Explainer(desk),
+        Overview(desk),
+        ModelKeeper(desk, model_folder),
+    )
     app.state.explainer = explainer
     _add_errors(app)
+
+    def now() -> dict[str, Any]:
+        return desk.state() | {"save": keeper.state()}
 
     def queue(client: str, n: int) -> dict[str, Any]:
         found = desk.queue(client, n)
@@ -63,7 +76,7 @@ def make_app(desk: Desk, *, who: str = "") -> FastAPI:
         return found
 
     def after(caller: Caller) -> dict[str, Any]:
-        return {"state": desk.state(), "queue": queue(caller.client, QUEUE_LENGTH)}
+        return {"state": now(), "queue": queue(caller.client, QUEUE_LENGTH)}
 
     @app.get("/")
     def page() -> Response:
@@ -77,7 +90,7 @@ def make_app(desk: Desk, *, who: str = "") -> FastAPI:
 
     @app.get("/api/state")
     def state() -> Response:
-        return Json(desk.state())
+        return Json(now())
 
     @app.get("/api/queue")
     def get_queue(client: str = Query("", max_length=100), n: int = Query(QUEUE_LENGTH, ge=1, le=100)) -> Response:
@@ -123,6 +136,30 @@ def make_app(desk: Desk, *, who: str = "") -> FastAPI:
     @app.get("/api/history")
     def history(limit: int = Query(100, ge=1, le=1000), before: int | None = None) -> Response:
         return Json(browser.history(limit, before))
+
+    @app.get("/api/map")
+    def points() -> Response:
+        found = overview.points()
+        return Json({"working": True}, 202) if found is None else Json(found)
+
+    @app.get("/api/map/values")
+    def values() -> Response:
+        return Json(overview.values())
+
+    @app.post("/api/model")
+    def save_model() -> Response:
+        keeper.start()
+        return Json({"save": keeper.state()}, 202)
+
+    @app.get("/api/export")
+    def export(what: Literal["judged", "all"] = "judged", format: Literal["csv", "jsonl"] = "csv") -> Response:
+        folder = TemporaryDirectory(prefix="strays-export-")
+        path = Path(folder.name) / f"{what}.{format}"
+        write_labels(desk, str(path), what=what, format=format)
+        name = "labels" if what == "judged" else "texts"
+        kind = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
+        gone = BackgroundTask(folder.cleanup)
+        return FileResponse(path, media_type=kind, filename=f"{name}.{format}", background=gone)
 
     return app
 

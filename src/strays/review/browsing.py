@@ -10,9 +10,6 @@ import numpy as np
 from strays.review.desk import Desk
 from strays.review.store import Event
 
-LABELS = ("any", "none", "judged", "normal", "anomaly", "skip")
-SORTS = ("score", "recent", "row")
-
 
 class Browser:
     """Lists of the desk's texts."""
@@ -41,7 +38,7 @@ class Browser:
         with desk.lock:
             generation = desk.generation
             if label != "any":
-                found = [place for place in found if _is(desk.verdict(place), label)]
+                found = [place for place in found if _is(desk.standing(place), label)]
             if flagged is not None:
                 found = [place for place in found if bool(generation.ranking.flagged[place]) == flagged]
             if why:
@@ -49,7 +46,7 @@ class Browser:
             if sort == "score":
                 ordered = sorted(found, key=generation.rank.tolist().__getitem__)
             elif sort == "recent":
-                ordered = sorted(found, key=lambda place: (-desk.judged_in(place), generation.rank[place]))
+                ordered = sorted(found, key=lambda place: (-_number(desk.standing(place)), generation.rank[place]))
             else:
                 ordered = list(found)
             items = [desk.item(place) for place in ordered[offset : offset + limit]]
@@ -83,11 +80,16 @@ class Browser:
         return _event(event, event.id in desk.history.undone) | more
 
 
-def _is(verdict: str | None, label: str) -> bool:
+def _is(event: Event | None, label: str) -> bool:
     """Whether a standing verdict is of the kind asked for."""
+    verdict = event.verdict if event else None
     if label == "none":
         return verdict is None
     return verdict in ("normal", "anomaly") if label == "judged" else verdict == label
+
+
+def _number(event: Event | None) -> int:
+    return event.id if event else 0
 
 
 def _event(event: Event, undone: bool) -> dict[str, Any]:

@@ -191,15 +191,9 @@ class Desk:
 
     # ---- what the page shows -----------------------------------------------------------------------------------------
 
-    def verdict(self, place: int) -> str | None:
-        """The standing verdict on a text."""
-        event = self._standing.get(place)
-        return event.verdict if event else None
-
-    def judged_in(self, place: int) -> int:
-        """The number of the event that judged a text; 0 for none."""
-        event = self._standing.get(place)
-        return event.id if event else 0
+    def standing(self, place: int) -> Event | None:
+        """The event that holds for a text; None where nobody has judged it."""
+        return self._standing.get(place)
 
     def why(self, place: int) -> str | None:
         """Why a text was asked about when it was judged, or else why it is to be."""

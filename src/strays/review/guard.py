@@ -26,7 +26,9 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "x-frame-options": "DENY",
 }
-NO_TOKEN = "Please open the link that strays review printed when it was started: it carries a token that lets you in."
+USE_THE_LINK = (
+    "Please open the link that strays review printed when it was started: it carries a token that lets you in."
+)
 
 
 class Guard:
@@ -87,7 +89,7 @@ class Guard:
             return None
         if scope["path"] == "/":
             return _Answer.page(403)
-        return _Answer.error(403, "no_token", NO_TOKEN)
+        return _Answer.error(403, "no_token", USE_THE_LINK)
 
     def _way_in(self, headers: _Headers) -> _Answer:
         cookie = f"{self._cookie}={self._token.decode()}; Path=/; HttpOnly; SameSite=Strict"
@@ -123,7 +125,7 @@ class _Answer:
 
     @classmethod
     def page(cls, status: int) -> _Answer:
-        body = f"<!doctype html><meta charset=utf-8><title>strays review</title><p>{NO_TOKEN}</p>"
+        body = f"<!doctype html><meta charset=utf-8><title>strays review</title><p>{USE_THE_LINK}</p>"
         return cls(status, {"content-type": "text/html; charset=utf-8"}, body.encode())
 
     async def send(self, send: Send) -> None:

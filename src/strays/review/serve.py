@@ -35,12 +35,12 @@ def bind(port: int | None) -> socket.socket:
     except OSError as error:
         bound.close()
         raise UsageError(
-            f"port {port} cannot be used ({error.strerror}); choose another with --port, or leave it away for a free one"
+            f"port {port} cannot be used ({error.strerror}); choose another with --port, or leave it away"
         ) from error
     return bound
 
 
-def serve(desk: Desk, bound: socket.socket, *, who: str, announce: Callable[[str], None]) -> None:
+def serve(desk: Desk, bound: socket.socket, *, who: str, model_folder: str, announce: Callable[[str], None]) -> None:
     """Serve a desk until stopped; `announce` is called with the link once the server answers."""
     import uvicorn
 
@@ -49,7 +49,7 @@ def serve(desk: Desk, bound: socket.socket, *, who: str, announce: Callable[[str
 
     port = bound.getsockname()[1]
     token = secrets.token_urlsafe(32)
-    app = make_app(desk, who=who)
+    app = make_app(desk, who=who, model_folder=model_folder)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
