@@ -121,7 +121,7 @@ async function drawSelection() {
   const already = mine.filter(judgedAlready).length;
   const asks = already ? [make("label", { class: "check" },
     make("input", { type: "checkbox", checked: too, onchange: (event) => { too = event.target.checked; } }),
-    ` also change the ${already} judged already`)] : [];
+    ` also change ${already} judged already`)] : [];
   const sample = make("ul", { class: "near sample" });
   panel.replaceChildren(
     make("h2", { role: "status" }, `${plural(mine.length, "text")} selected`),

@@ -1,6 +1,7 @@
 // The page as a whole: views, keys, dialogs, and asking the desk how things stand.
 import { desk, get, hear, know, post, tell } from "./api.js";
 import * as browse from "./browse.js";
+import { sentence } from "./card.js";
 import * as map from "./desk_map.js";
 import * as judged from "./judged.js";
 import { draw, fetchQueue, judge, look, say } from "./judge.js";
@@ -164,7 +165,7 @@ for (const dialog of document.querySelectorAll("dialog")) {
 
 function drawSave({ folder, state, words }) {
   $("save-model").disabled = state === "working";
-  $("save-state").textContent = { none: "", working: "Saving the model…", done: `Saved in ${folder}. ${words || ""}`, failed: `Not saved: ${words}` }[state] || "";
+  $("save-state").textContent = { none: "", working: "Saving the model…", done: sentence(words || `saved to ${folder}`), failed: `Not saved: ${words}` }[state] || "";
   $("save-command").hidden = state !== "done";
   const quoted = /^[\w@%+=:,./-]+$/.test(folder || "") ? folder : `'${(folder || "").replaceAll("'", "'\\''")}'`;
   $("save-command").querySelector("code").textContent = `strays score more.csv --model ${quoted} --out scored.csv`;
