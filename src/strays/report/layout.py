@@ -64,9 +64,7 @@ def _tsne(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     start = Z[:, :2] if Z.shape[1] > 1 else np.c_[Z, np.zeros(n)]
     spread = start[:, 0].std()
     start = (1e-4 * start / max(spread, 1e-12) + 1e-6 * _spread(n, rng)).astype(np.float32)
-    tsne = TSNE(
-        perplexity=min(PERPLEXITY, (n - 1) / 3), init=start, max_iter=500, random_state=int(rng.integers(2**31))
-    )
+    tsne = TSNE(perplexity=min(PERPLEXITY, (n - 1) / 3), init=start, max_iter=500, random_state=int(rng.integers(2**31)))
     return np.asarray(tsne.fit_transform(Z.astype(np.float32)), dtype=np.float64)
 
 

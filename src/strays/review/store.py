@@ -228,7 +228,7 @@ class LabelStore:
             span = (after, head[-1][0])
             for event, text, *had in self._db.execute("SELECT * FROM judgements WHERE event > ? AND event <= ?", span):
                 judged[event][text] = Judgement(*had)
-        return [Event(*row, *(judged[row[0]],)) for row in head]
+        return [Event(*row) for row in ((*row, judged[row[0]]) for row in head)]
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
