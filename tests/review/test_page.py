@@ -75,7 +75,7 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def review(chromium: Browser, tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Review]:
     """One desk for the tests that do not mind what others have judged there."""
-    texts = farm_texts(150)
+    texts = farm_texts(360)  # many, as what a tab was given is nobody else's for two minutes
     for place, stray in enumerate(STRAYS):
         texts.insert(17 * place + 5, stray)
     with Review(write_csv(tmp_path_factory.mktemp("desk") / "farm.csv", texts), tiny_bert) as running:
@@ -191,8 +191,9 @@ def test_a_refit_changes_what_comes_and_never_the_present_text(page: Page) -> No
     there, text = present(page), page.locator("#judge .text").inner_text()
     assert there == ahead[5]
     wait_learnt(page, generation)
-    until(page, "document.getElementById('learning').textContent.startsWith('learnt from')")
-    page.wait_for_timeout(500)
+    labels = ask(page, "/api/state")["learnt"]["n_labels"]
+    until(page, f"document.getElementById('learning').textContent.startsWith('learnt from {labels} ')")
+    page.wait_for_timeout(500)  # for what comes next
     assert (present(page), page.locator("#judge .text").inner_text()) == (there, text)
     after = upcoming(page)
     assert after[0] == there
@@ -203,7 +204,7 @@ def test_a_refit_changes_what_comes_and_never_the_present_text(page: Page) -> No
 
 def test_a_verdict_shows_at_once_and_is_called_unsaved_until_the_desk_has_it(page: Page) -> None:
     held: list[Route] = []
-    page.route("**/api/verdicts", held.append)
+    page.route("**/api/verdicts", lambda route: held.append(route))
     before = present(page)
     # Within one task of the browser: nothing that is waited for can have come in between.
     after = page.evaluate(
@@ -240,7 +241,7 @@ def test_a_verdict_the_desk_refuses_is_shown_and_kept(page: Page) -> None:
 
 def test_nothing_moves_when_an_explanation_arrives(page: Page) -> None:
     held: list[Route] = []
-    page.route("**/why", held.append)
+    page.route("**/why", lambda route: held.append(route))
     page.reload()
     page.wait_for_selector("#judge .card.waiting")
     places = """['article', '.text', '.facts', 'aside', 'aside h3:last-of-type'].map(
@@ -424,7 +425,7 @@ def test_labels_are_downloaded(page: Page, what: str, format: str) -> None:
     rows = (
         list(csv.DictReader(text.splitlines())) if format == "csv" else [json.loads(line) for line in text.splitlines()]
     )
-    assert len(rows) >= (158 if what == "all" else 1)
+    assert len(rows) > (360 if what == "all" else 1)
     assert any("anomaly" in row.values() for row in rows)
 
 
@@ -464,15 +465,17 @@ def test_a_phone_needs_no_scrolling_sideways(chromium: Browser, review: Review) 
 
 
 def test_every_button_has_a_name_and_the_focus_is_seen(page: Page) -> None:
-    unnamed = page.evaluate(
-        """[...document.querySelectorAll("button, a, input, select")].filter((part) =>
-          !(part.getAttribute("aria-label") || part.textContent.trim() || part.labels?.length)).map((part) => part.outerHTML)"""
-    )
-    assert unnamed == []
-    for _ in range(12):
+    named = """[...document.querySelectorAll("button, a, input, select")].map((part) =>
+      part.getAttribute("aria-label") || part.textContent.trim() || part.labels[0].textContent)"""
+    assert all(page.evaluate(named))
+    seen = {}
+    for _ in range(18):
         page.keyboard.press("Tab")
-        ring = page.evaluate("[document.activeElement.tagName, getComputedStyle(document.activeElement).outlineStyle]")
-        assert ring[1] == "solid", ring
+        what = "[document.activeElement.textContent.trim(), getComputedStyle(document.activeElement).outlineStyle]"
+        name, style = page.evaluate(f"document.activeElement === document.body ? ['', 'solid'] : {what}")
+        seen[name] = style
+    assert {"◆ Anomaly a", "■ Normal n", "Skip s", "Undo u", "Browse /", "Export", "?"} <= seen.keys()
+    assert set(seen.values()) == {"solid"}, seen
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -530,6 +533,7 @@ def test_hostile_texts_are_shown_as_texts_and_do_nothing(
         page.wait_for_selector("#judge .card[data-id]")
         press(page, "/")
         until(page, "document.querySelectorAll('#rows li[data-key]').length === 32")
+        page.keyboard.press("Enter")
         for _ in range(33):
             page.keyboard.press("j")
         page.wait_for_timeout(300)
@@ -544,7 +548,7 @@ def test_hostile_texts_are_shown_as_texts_and_do_nothing(
         for text in HOSTILE[:6]:
             assert text in shown
         together = "\n".join(shown)
-        for sign in ("RLO", "PDF", "LRI", "ZWSP", "BOM", "NUL", "BEL", "ESC", "U+D83D", "\U0001f600"):
+        for sign in ("RLO", "PDF", "LRI", "ZWSP", "BOM", "NUL", "BEL", "ESC", "\U0001f600"):
             assert sign in together
         assert "show more (1,000,000 characters)" in together
         assert not re.search("[\u202a-\u202e\u2066-\u2069\x00\x07\x1b]", together)
