@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import httpx
 import numpy as np
 import pytest
 
+from strays.errors import DataError
+from strays.model import TextOutlierDetector
 from strays.review.desk import Desk
 from strays.review.learner import Learner, Ranking
 from strays.review.store import Entry, LabelStore
@@ -28,8 +31,6 @@ class QuickLearner(Learner):
     def learn(self, labels: Any) -> Ranking:
         self.learnt = [*getattr(self, "learnt", []), list(labels)]
         if labels.count("anomaly") == len(labels):
-            from strays.errors import DataError
-
             raise DataError("all texts are labelled anomaly")
         n = len(labels)
         score = np.linspace(1, 0, n)
@@ -40,8 +41,19 @@ class QuickLearner(Learner):
         return Ranking(self.model, score, p, p < 0.1, sum(x is not None for x in labels), 0.0)
 
 
+@cache
+def some_model() -> TextOutlierDetector:
+    """A model that was fitted on a few texts."""
+    return TextOutlierDetector(HashEncoder()).fit(farm_texts(9))
+
+
 def make_desk(
-    path: Path, texts: list[str] | None = None, *, given: dict[str, str] | None = None, every: int = 5, quick: bool = True
+    path: Path,
+    texts: list[str] | None = None,
+    *,
+    given: dict[str, str] | None = None,
+    every: int = 5,
+    quick: bool = True,
 ) -> Desk:
     """A desk on farm texts with a fake encoder; a quick one does not fit at all."""
     texts = texts if texts is not None else farm_texts(40)
@@ -52,7 +64,7 @@ def make_desk(
     all_texts = [entry.text for entry in kept.values()]
     learner = (QuickLearner if quick else Learner)(all_texts, encoder.encode(all_texts), encoder)
     if quick:
-        learner.model = Learner(farm_texts(9), encoder.encode(farm_texts(9)), encoder).learn([None] * 9).model
+        learner.model = some_model()
     return Desk(store, kept, learner, every=every)
 
 
@@ -62,7 +74,11 @@ class Served:
     def __init__(self, *args: object) -> None:
         command = [sys.executable, "-m", "strays", "review", *map(str, args), "--no-browser"]
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         self.link = self.process.stdout.readline().strip()
         if not self.link:

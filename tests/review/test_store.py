@@ -107,7 +107,8 @@ def test_an_event_keeps_who_when_and_what_the_model_said(store: LabelStore) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["\ud800 half", "nul \x00", "é\u0301\u202e", "👩‍👩‍👧", "x" * 1_000_000, "'; DROP TABLE texts; --", "=1+1", " a "]
+    "text",
+    ["\ud800 half", "nul \x00", "é\u0301\u202e", "👩‍👩‍👧", "x" * 1_000_000, "'; DROP TABLE texts; --", "=1+1", " a "],
 )
 def test_any_text_comes_back_as_it_went_in(tmp_path: Path, text: str) -> None:
     store = LabelStore(tmp_path / "x.strays")
@@ -150,7 +151,9 @@ def test_two_threads_and_two_connections_lose_nothing(store: LabelStore) -> None
         for i in range(50):
             desk.judge({1 + i % 4: Judgement()}, "normal", who, "")
 
-    threads = [threading.Thread(target=judge, args=(desk, f"{i}")) for i, desk in enumerate((store, store, other, other))]
+    threads = [
+        threading.Thread(target=judge, args=(desk, f"{i}")) for i, desk in enumerate((store, store, other, other))
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
