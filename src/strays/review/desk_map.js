@@ -6,6 +6,7 @@ import { outbox } from "./outbox.js";
 import { badge, bdi, make, plural } from "./text.js";
 
 const SAMPLE = 8; // texts shown of a selection
+const MANY = 2000; // of more texts than this, the flagged are not marked one by one: the colours tell enough
 const HELP = "Map of the texts. Arrow keys move it, plus and minus zoom, 0 shows all; j and k go to the next plainer or " +
   "odder text, a and n judge it, e switches to selecting.";
 const place = document.getElementById("canvas");
@@ -32,16 +33,20 @@ export async function open() {
   let answer;
   try { answer = await get("/api/map"); } catch (trouble) { return wait(trouble.message); }
   if (answer.working) return wait("The map is being made…");
-  data = answer;
+  data = { ...answer, mark: marks(answer) };
   where = new Map(data.ids.map((id, i) => [id, i]));
   place.replaceChildren();
   rank();
   map = new window.StraysMap(place, {
     ...data, label: HELP, text: tip, onPick: pick, onSelect: choose, wheel: "always",
   });
+  setMode(mode());
+  document.querySelector(".legend .if-few").hidden = data.ids.length > MANY;
   ring();
   if (!panel.childElementCount) hint();
 }
+
+const marks = ({ mark }) => (mark.length > MANY ? mark.map((one) => (one === "flagged" ? "" : one)) : mark);
 
 function wait(words) {
   place.replaceChildren(make("div", { class: "empty" }, make("h2", {}, words)));
@@ -57,10 +62,10 @@ async function refresh() {
   ring();
   if (!desk.state || desk.state.generation === data.generation) return;
   try {
-    const { generation, value, mark } = await get("/api/map/values");
-    Object.assign(data, { generation, value, mark });
+    const answer = await get("/api/map/values");
+    Object.assign(data, answer, { mark: marks(answer) });
     rank();
-    map.setValues(value, mark);
+    map.setValues(data.value, data.mark);
   } catch { /* the colours it had stay */ }
 }
 
@@ -182,18 +187,19 @@ export function move(step) {
   if (order[at] !== undefined) pick(order[at]);
 }
 
-export function setMode(mode) {
-  if (map) map.setMode(mode);
-  for (const button of modes) button.setAttribute("aria-pressed", String(button.dataset.mode === mode));
+function setMode(wish) {
+  if (map) map.setMode(wish);
+  for (const button of modes) button.setAttribute("aria-pressed", String(button.dataset.mode === wish));
 }
 
 const modes = [...document.querySelectorAll("#map [data-mode]")];
-export const switchMode = () => setMode(modes[0].getAttribute("aria-pressed") === "true" ? "select" : "pan");
+const mode = () => modes.find((button) => button.getAttribute("aria-pressed") === "true").dataset.mode;
+export const switchMode = () => setMode(mode() === "pan" ? "select" : "pan");
 for (const button of modes) button.addEventListener("click", () => setMode(button.dataset.mode));
 
-// The map's own walking keys (n, p) would take a verdict's key away.
+// The map's own keys for walking and letting go would take the desk's away.
 place.addEventListener("keydown", (event) => {
-  if (["n", "p"].includes(event.key.toLowerCase()) && !event.ctrlKey && !event.metaKey && !event.altKey) {
+  if (["n", "p", "escape"].includes(event.key.toLowerCase()) && !event.ctrlKey && !event.metaKey && !event.altKey) {
     event.stopPropagation();
     tell("key", event);
   }
@@ -202,10 +208,10 @@ hear("present", ring);
 hear("undone", async ({ ids }) => {
   if (!data || !ids.length) return;
   try {
-    const { value, mark } = await get("/api/map/values");
-    Object.assign(data, { value, mark });
+    const answer = await get("/api/map/values");
+    Object.assign(data, { mark: marks(answer) });
     for (const id of ids) texts.delete(id);
-    map.setValues(value, mark);
+    map.setValues(data.value, data.mark);
     if (card && ids.includes(card.item.id)) card.show(await item(card.item.id));
   } catch { relabel(ids, null); }
 });

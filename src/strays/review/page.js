@@ -53,6 +53,12 @@ const KEYS = {
   Escape: () => { if (!ACTS[view].leave || !ACTS[view].leave()) go("judge"); },
 };
 
+// In the view of one text these scroll it, wherever the focus is.
+const scroll = (share) => $("present").parentElement.scrollBy({ top: share * innerHeight });
+const SCROLL = {
+  ArrowDown: () => scroll(0.1), ArrowUp: () => scroll(-0.1), PageDown: () => scroll(0.5), PageUp: () => scroll(-0.5),
+};
+
 function act(name) {
   if (name === "undo") outbox.undo();
   else if (name === "ahead") ACTS[view].move(1);
@@ -68,9 +74,7 @@ function onKey(event) {
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const undo = key === "z" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
   if (!undo && (event.ctrlKey || event.metaKey || event.altKey)) return;
-  // In the view of one text, up and down scroll it.
-  if (view === "judge" && (key === "ArrowDown" || key === "ArrowUp")) return;
-  const does = undo ? () => act("undo") : KEYS[key];
+  const does = undo ? () => act("undo") : (view === "judge" && SCROLL[key]) || KEYS[key];
   if (!does) return;
   event.preventDefault();
   does();
