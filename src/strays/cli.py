@@ -109,6 +109,9 @@ def scan(
     known: Known = None,
     top: Annotated[int, typer.Option(help="How many of the oddest rows to show.", min=0)] = 20,
     out: Out = None,
+    report: Annotated[
+        str | None, typer.Option(help="HTML page to write: the oddest texts explained, a map, curves.", metavar="PAGE")
+    ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     max_false_alarms: MaxFalseAlarms = None,
@@ -139,6 +142,10 @@ def scan(
     if out:
         out_format = stream_format(table, out, out_format)
         check_output(table, out, out_format)
+    if report:
+        from strays.report.job import KEPT_EXAMPLES, SHOWN_TEXTS, check_page, write_report
+
+        check_page(report, table.name, besides=out)
     found = scan_table(
         table,
         _encoder(encoder, revision, pooling, normalize, max_length, precision, device),
@@ -150,9 +157,13 @@ def scan(
         max_false_share=max_false_share,
         flag_rate=flag_rate,
         seed=seed,
+        keep_examples=KEPT_EXAMPLES if report else 0,
         strict=strict,
         progress=terminal.progress_bar,
     )
+    if report:
+        shown = max(top, SHOWN_TEXTS)
+        write_report(found, report, fitted_here=True, top=shown, random_state=seed, progress=terminal.progress_bar)
     if out:
         write_scored(table, out, found.scores, out_format=out_format, safe_cells=safe_cells)
     if out == "-":
@@ -160,15 +171,17 @@ def scan(
     if as_json:
         _print_json(found.to_dict(top))
         return
-    report = found.to_dict(top)
+    facts = found.to_dict(top)
     terminal.show_ranking(
-        report["oddest"], f"The {len(report['oddest'])} oddest of {report['n_rows']:,} rows in {table.name}"
+        facts["oddest"], f"The {len(facts['oddest'])} oddest of {facts['n_rows']:,} rows in {table.name}"
     )
-    terminal.say(f"{report['n_flagged']:,} flagged: {report['flagged_are']}. Detector: {report['detector']}.")
+    terminal.say(f"{facts['n_flagged']:,} flagged: {facts['flagged_are']}. Detector: {facts['detector']}.")
     terminal.say(f"Encoder: {encoder}{_runs_on(found.model)}.")
-    _say_without_text(report["n_without_text"])
+    _say_without_text(facts["n_without_text"])
     if out:
         terminal.say(f"All rows with their scores are in {out}.")
+    if report:
+        terminal.say(f"The report is {report}.")
 
 
 @app.command()
@@ -332,6 +345,89 @@ def explain(
         _print_json(explanation.to_dict())
         return
     terminal.show_explanation(explanation.to_dict())
+
+
+@app.command()
+def report(
+    file: File,
+    out: Annotated[str, typer.Option(help="HTML page to write; - is stdout.", metavar="PAGE")],
+    model: Annotated[
+        str | None, typer.Option(help="Folder of a model to score with; else one is fitted on FILE.", metavar="DIR")
+    ] = None,
+    known: Known = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    top: Annotated[int, typer.Option(help="How many of the oddest texts to show and explain.", min=0, max=1000)] = 50,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    max_false_alarms: MaxFalseAlarms = None,
+    max_false_share: MaxFalseShare = None,
+    flag_rate: FlagRate = None,
+    encoder: Annotated[str | None, typer.Option(help="As in scan; not with --model.")] = None,
+    detector: Annotated[str | None, typer.Option(help="As in scan; not with --model.")] = None,
+    seed: Seed = 0,
+    revision: Revision = None,
+    pooling: Pooling = None,
+    normalize: Normalize = None,
+    max_length: MaxLength = None,
+    precision: Precision = None,
+    device: Device = "auto",
+    format: Format = None,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Write a page about a file: its oddest texts explained, a map of all, scores and p-values, curves."""
+    from strays import terminal
+    from strays.report.job import KEPT_EXAMPLES, check_page, judge_table, without_map, write_report
+    from strays.scanning import scan_table
+    from strays.tables import open_table
+
+    table = open_table(file, format, text_column=text_column)
+    check_page(out, table.name)
+    rules = {"max_false_alarms": max_false_alarms, "max_false_share": max_false_share, "flag_rate": flag_rate}
+    shared: dict[str, Any] = {
+        "text_column": text_column,
+        "label_column": label_column,
+        "strict": strict,
+        "progress": terminal.progress_bar,
+    }
+    if model is not None:
+        fitting: dict[str, Any] = {
+            "known": known,
+            "encoder": encoder,
+            "detector": detector,
+            "revision": revision,
+            "pooling": pooling,
+        }
+        fitting |= {"normalize": normalize, "max_length": max_length, "precision": precision}
+        _refuse_beside_a_model({name: value for name, value in fitting.items() if value is not None})
+        found = judge_table(_loaded(model, device, rules), table, **shared)
+    else:
+        found = scan_table(
+            table,
+            _encoder(encoder or "default", revision, pooling, normalize, max_length, precision, device),
+            detector or "auto",
+            known=_known_texts(known, text_column),
+            seed=seed,
+            keep_examples=KEPT_EXAMPLES,
+            **rules,
+            **shared,
+        )
+    facts = write_report(
+        found,
+        out,
+        fitted_here=model is None,
+        top=top,
+        title=title,
+        random_state=seed,
+        progress=terminal.progress_bar,
+    )
+    if as_json and out != "-":
+        _print_json(without_map(facts))
+        return
+    terminal.say(f"{facts['n_flagged']:,} of {facts['n_texts']:,} texts flagged: {facts['flagged_are']}.")
+    _say_without_text(facts["n_without_text"])
+    if out != "-":
+        terminal.say(f"The report is {out}.")
 
 
 @app.command()
@@ -587,6 +683,20 @@ def _encoder(
         precision=precision,
         device=device,
     )
+
+
+def _loaded(model: str, device: str, rules: dict[str, Any]) -> TextOutlierDetector:
+    """A saved model, with the threshold that is asked for, if any."""
+    from strays.model import TextOutlierDetector
+
+    fitted = TextOutlierDetector.load(model, device=device)
+    return fitted.set_threshold(**rules) if any(rule is not None for rule in rules.values()) else fitted
+
+
+def _refuse_beside_a_model(options: dict[str, Any]) -> None:
+    if options:
+        given = ", ".join(f"--{name.replace('_', '-')}" for name in options)
+        raise UsageError(f"got --model and {given}: a fitted model has its own; leave one of them away")
 
 
 def _known_texts(known: str | None, text_column: str | None) -> list[str]:

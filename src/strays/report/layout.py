@@ -64,7 +64,13 @@ def _tsne(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     start = Z[:, :2] if Z.shape[1] > 1 else np.c_[Z, np.zeros(n)]
     spread = start[:, 0].std()
     start = (1e-4 * start / max(spread, 1e-12) + 1e-6 * _spread(n, rng)).astype(np.float32)
-    tsne = TSNE(perplexity=min(PERPLEXITY, (n - 1) / 3), init=start, max_iter=500, random_state=int(rng.integers(2**31)))
+    tsne = TSNE(
+        perplexity=min(PERPLEXITY, (n - 1) / 3),
+        init=start,
+        max_iter=500,
+        angle=0.8,
+        random_state=int(rng.integers(2**31)),
+    )
     return np.asarray(tsne.fit_transform(Z.astype(np.float32)), dtype=np.float64)
 
 
@@ -92,7 +98,7 @@ def _among(Z: np.ndarray, landmarks: np.ndarray, at: np.ndarray, rng: np.random.
 
 
 def _spread(n: int, rng: np.random.Generator) -> np.ndarray:
-    """n steps in random directions, none longer than 1."""
+    """Steps in random directions, none longer than 1."""
     angle, length = rng.uniform(0, 2 * np.pi, n), np.sqrt(rng.uniform(0, 1, n))
     return np.c_[length * np.cos(angle), length * np.sin(angle)]
 
