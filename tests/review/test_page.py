@@ -382,9 +382,8 @@ def test_a_region_of_the_map_is_judged_at_once_and_undone_at_once(page: Page) ->
         page.mouse.move(x, y, steps=4)
     page.mouse.up()
     page.wait_for_selector("#map-detail .sample li")
-    n = int((page.locator("#map-detail h2").inner_text()).split()[0])
-    already = page.locator("#map-detail .check")
-    n -= int(re.findall(r"\d+", already.inner_text())[0]) if already.count() else 0
+    n, already = [*map(int, re.findall(r"\d+", page.locator("#map-detail h2").inner_text())), 0][:2]
+    n -= already  # these keep their verdicts
     assert 1 < n < before["n_texts"]
     posts: list[Any] = []
     page.on("request", lambda request: posts.append(request.post_data_json) if request.method == "POST" else None)

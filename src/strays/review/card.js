@@ -32,7 +32,7 @@ export class Card {
     this.root = make("div", { class: "card" },
       make("article", {}, this.why, this.text, this.facts, this.past),
       make("aside", { "aria-label": "Why it is odd, and what it is like" }, this.trouble,
-        make("h3", {}, make("span", { class: "is-normal", "aria-hidden": "true" }, "■ "), "Nearest normal texts"), this.normals,
+        make("h3", {}, make("span", { class: "is-normal", "aria-hidden": "true" }, "■ "), "Nearest texts taken for normal"), this.normals,
         make("h3", {}, make("span", { class: "is-anomaly", "aria-hidden": "true" }, "◆ "), "Nearest known anomalies"), this.anomalies));
     parent.append(this.root);
   }

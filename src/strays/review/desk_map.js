@@ -3,7 +3,7 @@ import { get, hear, desk, tell } from "./api.js";
 import { Card, verdictButtons } from "./card.js";
 import { queue } from "./judge.js";
 import { outbox } from "./outbox.js";
-import { badge, bdi, make, plural } from "./text.js";
+import { badge, bdi, make, number, plural } from "./text.js";
 
 const SAMPLE = 8; // texts shown of a selection
 const MANY = 2000; // of more texts than this, the flagged are not marked one by one: the colours tell enough
@@ -126,10 +126,10 @@ async function drawSelection() {
   const already = mine.filter(judgedAlready).length;
   const asks = already ? [make("label", { class: "check" },
     make("input", { type: "checkbox", checked: too, onchange: (event) => { too = event.target.checked; } }),
-    ` also change ${already} judged already`)] : [];
+    " change those that are judged already too")] : [];
   const sample = make("ul", { class: "near sample" });
   panel.replaceChildren(
-    make("h2", { role: "status" }, `${plural(mine.length, "text")} selected`),
+    make("h2", { role: "status" }, `${plural(mine.length, "text")} selected${already ? `, ${number(already)} judged already` : ""}`),
     verdictButtons(give, make("button", { type: "button", class: "big", onclick: clear, title: "Clear (Esc)" }, "Clear")), ...asks,
     make("h3", {}, mine.length > SAMPLE ? `${SAMPLE} of them, from the oddest to the plainest` : "From the oddest to the plainest"), sample);
   panel.parentElement.classList.add("opened");
