@@ -88,9 +88,7 @@ def test_a_session_from_the_first_text_to_the_saved_model(serve: Serve, farm_csv
         ("normal", 1, "ada", False),
     ]
     assert events[0]["text"] == SPAM[3]
-    assert [e["event"] for e in desk.get("history", before=events[1]["event"], limit=1)["events"]] == [
-        events[2]["event"]
-    ]
+    assert desk.get("history", before=events[1]["event"], limit=1)["events"] == events[2:3]
     past = desk.get(f"texts/{spam[0]}")
     assert past["label"] == "anomaly"
     assert [(e["verdict"], e["undone"]) for e in past["history"]] == [("anomaly", False), ("anomaly", True)]

@@ -18,7 +18,7 @@ from strays.review.store import LabelStore
 from tests.review.conftest import Served
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-KILLS = 30
+KILLS = 20
 
 # The desk's server with the quick learner, in children of one process that has loaded the library.
 FORKING = """
