@@ -7,21 +7,24 @@ import { badge, bdi, make, plural } from "./text.js";
 
 const AHEAD = 10; // texts at hand
 const FEW = 4;
+const HOLD = 60_000; // milliseconds
 
 export const queue = new Queue();
-const remembered = new Map(); // id -> item, of what was judged here, for undo
+const done = []; // what was judged, the last at the end: {item, who}, or null for what was judged in another view
+const awaited = new Set(); // ids whose undoing shows already
 const place = document.getElementById("present");
 const last = document.getElementById("last");
 const live = document.getElementById("said");
 let card = null;
 let asking = false;
+let fetched = 0; // when the desk was last asked what to judge
 
 export const say = (words) => { live.textContent = words; };
 
 export async function fetchQueue() {
   if (asking) return;
   asking = true;
-  const asked = performance.now();
+  const asked = fetched = performance.now();
   try {
     const answer = await get(`/api/queue?client=${encodeURIComponent(desk.client)}&n=${AHEAD}`);
     tell("queue", { queue: answer, asked });
@@ -32,17 +35,33 @@ export async function fetchQueue() {
   }
 }
 
+/** Tell the desk now and then that these texts are being looked at, so that it gives them to nobody else. */
+export function holdOn() {
+  if (performance.now() - fetched > HOLD) fetchQueue();
+}
+
 export function judge(verdict) {
   const item = queue.present;
   if (!item) return;
   queue.take();
-  remembered.set(item.id, item);
+  done.push({ item, who: desk.who });
   outbox.give([item.id], verdict, item.text);
   noteLast(verdict, item.text, 1, true);
   draw();
   const next = queue.present;
   say(`${sentence(said(verdict))}. ${next ? `Next: ${next.text.slice(0, 300)}` : "Nothing is left."}`);
   if (queue.items.length < FEW) fetchQueue();
+}
+
+/** Take back the last verdict. One that was given in this view shows at once, so that the next key judges that text. */
+export function undo() {
+  const last = done.pop();
+  if (last) {
+    queue.restore(last.item);
+    awaited.add(last.item.id);
+    draw();
+  }
+  outbox.undo(last?.who);
 }
 
 export function look(step) {
@@ -104,6 +123,7 @@ hear("saved", ({ ids, verdict, text }) => {
 });
 
 hear("settle", (ids) => {
+  done.push(null);
   const before = queue.present;
   queue.settle(ids);
   if (queue.present !== before) draw();
@@ -111,18 +131,20 @@ hear("settle", (ids) => {
 
 hear("undone", async ({ ids, verdict, text }) => {
   if (!ids.length) {
+    awaited.clear();
     last.replaceChildren("There is nothing to undo.");
     say("There is nothing to undo.");
     return;
   }
-  for (const id of ids) queue.settled.delete(id);
   last.replaceChildren("Undone: ", badge(verdict), ids.length > 1 ? ` ${plural(ids.length, "text")} ` : " ", bdi(text, 80));
   say(`Undone: ${said(verdict, ids.length)}.`);
+  if (awaited.delete(ids[0])) return;
+  for (const id of ids) queue.settled.delete(id);
   if (ids.length > 1) return fetchQueue();
-  let item = remembered.get(ids[0]);
-  try { item ||= await get(`/api/texts/${ids[0]}`); } catch { return; }
-  if (item.label && item.label !== verdict) return; // it has an older verdict, which holds again
-  queue.restore({ ...item, label: null });
+  let item;
+  try { item = await get(`/api/texts/${ids[0]}`); } catch { return; }
+  if (item.label) return; // an older verdict holds again
+  queue.restore(item);
   draw();
 });
 

@@ -36,7 +36,7 @@ class Outbox {
   }
 
   /** Take back the last verdict: here where it has not left yet, else at the desk. */
-  undo() {
+  undo(who = desk.who) {
     const last = this.waiting.at(-1);
     if (last && last.kind === "verdict" && last !== this.sending && !last.uncertain) {
       this.waiting.pop();
@@ -44,7 +44,7 @@ class Outbox {
       tell("undone", { ids: last.ids, verdict: last.verdict, text: last.text });
       return;
     }
-    this.waiting.push({ kind: "undo", ids: [], who: desk.who, text: "" });
+    this.waiting.push({ kind: "undo", ids: [], who, text: "" });
     this._changed();
     this.send();
   }

@@ -4,7 +4,7 @@ import * as browse from "./browse.js";
 import { sentence } from "./card.js";
 import * as map from "./desk_map.js";
 import * as judged from "./judged.js";
-import { draw, fetchQueue, judge, look, say } from "./judge.js";
+import { draw, fetchQueue, holdOn, judge, look, say, undo } from "./judge.js";
 import { outbox } from "./outbox.js";
 import "./progress.js";
 import { badge, bdi, make, number, plural } from "./text.js";
@@ -60,7 +60,7 @@ const SCROLL = {
 };
 
 function act(name) {
-  if (name === "undo") outbox.undo();
+  if (name === "undo") undo();
   else if (name === "ahead") ACTS[view].move(1);
   else if (name === "back") ACTS[view].move(-1);
   else ACTS[view].give(name);
@@ -72,9 +72,9 @@ function onKey(event) {
   if (event.defaultPrevented || event.repeat || event.isComposing || inField(event.target)) return;
   if (document.querySelector("dialog[open]")) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-  const undo = key === "z" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
-  if (!undo && (event.ctrlKey || event.metaKey || event.altKey)) return;
-  const does = undo ? () => act("undo") : (view === "judge" && SCROLL[key]) || KEYS[key];
+  const undoes = key === "z" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
+  if (!undoes && (event.ctrlKey || event.metaKey || event.altKey)) return;
+  const does = undoes ? () => act("undo") : (view === "judge" && SCROLL[key]) || KEYS[key];
   if (!does) return;
   event.preventDefault();
   does();
@@ -97,6 +97,7 @@ async function watch() {
     tell("reach", { gone: false });
     know(state, asked);
     if (first) begin();
+    else holdOn();
   } catch (trouble) {
     tell("reach", { gone: true, message: trouble.message, locked: trouble.locked });
   }
@@ -131,12 +132,12 @@ hear("reach", ({ gone, message, locked }) => {
 });
 
 hear("state", ({ state, before }) => {
-  const name = state.file.split(/[\\/]/).pop();
+  const name = (state.file || state.project).split(/[\\/]/).pop();
   document.title = `${name} · strays review`;
   $("file").textContent = name;
-  $("file").title = state.file;
+  $("file").title = state.file || state.project;
   $("trouble").hidden = !state.trouble;
-  $("trouble").textContent = state.trouble ? `Learning failed, the last model stays: ${state.trouble}` : "";
+  $("trouble").textContent = state.trouble ? `${sentence(state.trouble)}. The last model stays; you can go on judging.` : "";
   $("about").textContent = `${number(state.n_rows)} rows, ${plural(state.n_texts, "different text")}. Encoder ${state.encoder}, detector ${state.detector}; flagged: ${state.threshold}. Verdicts are in ${state.project}.`;
   if (before && before.refitting && !state.refitting && !state.trouble) say(`Learnt from ${plural(state.learnt.n_labels, "label")}.`);
   if (state.save) drawSave(state.save);

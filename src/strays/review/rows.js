@@ -9,6 +9,7 @@ export class Rows {
     this.open = open;
     this.entries = [];
     this.key = null; // of the row in the tab order
+    this.chosen = false; // whether that row was walked to; a verdict needs one that was
     list.addEventListener("click", (event) => {
       const row = event.target.closest("li[data-key]");
       if (row && !event.target.closest("button")) this.choose(this._index(row.dataset.key));
@@ -28,7 +29,10 @@ export class Rows {
   set(entries, ...rest) {
     const focused = this.list.contains(document.activeElement);
     this.entries = entries.map(([key, value]) => [String(key), value]);
-    if (!this.entries.some(([key]) => key === this.key)) this.key = this.entries.length ? this.entries[0][0] : null;
+    if (!this.entries.some(([key]) => key === this.key)) {
+      this.key = this.entries.length ? this.entries[0][0] : null;
+      this.chosen = false;
+    }
     this.list.replaceChildren(...this.entries.map(([key, value]) => this._row(key, value)), ...rest);
     if (focused && this.key !== null) this._element(this.key).focus({ preventScroll: true });
   }
@@ -46,11 +50,12 @@ export class Rows {
 
   get present() {
     const i = this._index(this.key);
-    return i < 0 ? null : this.entries[i][1];
+    return i < 0 || !this.chosen ? null : this.entries[i][1];
   }
 
   move(step) {
-    const i = Math.max(0, Math.min(this.entries.length - 1, this._index(this.key) + step));
+    const from = this.chosen ? this._index(this.key) + step : 0;
+    const i = Math.max(0, Math.min(this.entries.length - 1, from));
     if (this.entries.length) this.choose(i);
   }
 
@@ -69,7 +74,8 @@ export class Rows {
 
   _row(key, value) {
     const present = key === this.key;
-    return make("li", { "data-key": key, tabindex: present ? "0" : "-1", class: present ? "present" : "" }, ...this.draw(value));
+    const look = present && this.chosen ? "present" : "";
+    return make("li", { "data-key": key, tabindex: present ? "0" : "-1", class: look }, ...this.draw(value));
   }
 
   _mark(key) {
@@ -79,6 +85,7 @@ export class Rows {
       before.classList.remove("present");
     }
     this.key = key;
+    this.chosen = true;
     const row = this._element(key);
     row.tabIndex = 0;
     row.classList.add("present");
