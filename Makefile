@@ -31,6 +31,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
 	$(BIN)/python -m benchmarks.fit_speed
 	$(BIN)/python -m benchmarks.auto_speed
+	$(BIN)/python -m benchmarks.desk
 	$(BIN)/python -m benchmarks.big_file --fit-rows 10000 --part-rows 25000
 	$(BIN)/python -m benchmarks.encoding --data "$(DATA)"
 	$(BIN)/python -m benchmarks.precision --data "$(DATA)"

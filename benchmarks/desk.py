@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import httpx
 import numpy as np
 
 from benchmarks.common import machine, write_json
+from benchmarks.common import seconds as seconds_of
 from benchmarks.titles import titles
 
 PAUSE = 0.1
@@ -47,6 +49,7 @@ class Desk:
         self._process.wait()
 
     def get(self, path: str, **params: Any) -> Any:
+        """What a route answers."""
         return self._http.get(f"/api/{path}", params=params).raise_for_status().json()
 
     def judge(self, id_: int, verdict: str) -> tuple[float, Any]:
@@ -62,12 +65,13 @@ class Desk:
             time.sleep(0.2)
 
 
-def session(desk: Desk, verdicts: int) -> tuple[list[float], dict[int, float]]:
-    """The seconds of each verdict, and of each fit by its number."""
-    queue, took, fits = desk.get("queue", client="bench"), [], {}
+def session(desk: Desk, verdicts: int) -> tuple[list[float], list[float], dict[int, float]]:
+    """The seconds of each verdict, of each explanation, and of each fit by its number."""
+    queue, took, whys, fits = desk.get("queue", client="bench"), [], [], {}
     for i in range(verdicts):
         item = queue["items"][0]
-        desk.get(f"texts/{item['id']}/why")  # the page shows why, and is read
+        # The page shows why, and is read.
+        whys.append(seconds_of(partial(desk.get, f"texts/{item['id']}/why")))
         time.sleep(PAUSE)
         # One of four is an anomaly, and which depends on the text alone.
         seconds, answer = desk.judge(item["id"], "anomaly" if item["id"] % 4 == 0 else "normal")
@@ -79,7 +83,7 @@ def session(desk: Desk, verdicts: int) -> tuple[list[float], dict[int, float]]:
         if (i + 1) % 50 == 0:
             print(i + 1, f"p95 so far {1000 * np.quantile(took, 0.95):.0f} ms, {len(fits)} fits", flush=True)
     fits.pop(0, None)  # the first ranking is made before the server answers
-    return took, fits
+    return took, whys, fits
 
 
 def summary(took: list[float]) -> dict[str, float]:
@@ -105,9 +109,9 @@ def main() -> None:
                     csv.writer(out).writerows([["text"], *([text] for text in texts)])
             with Desk(file, every) as desk:
                 desk.settle()
-                took, fits = session(desk, options.verdicts)
-            result[f"{kind}_ms"] = summary(took)
-            print(kind, result[f"{kind}_ms"], flush=True)
+                took, whys, fits = session(desk, options.verdicts)
+            result[f"{kind}_ms"], result[f"{kind}_why_ms"] = summary(took), summary(whys)
+            print(kind, result[f"{kind}_ms"], "why", result[f"{kind}_why_ms"], flush=True)
     result["fits"] = len(fits)
     result["refit_seconds_median"] = round(float(np.median(list(fits.values()))), 2)
     result["refit_seconds_max"] = round(max(fits.values()), 2)

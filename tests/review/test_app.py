@@ -284,7 +284,8 @@ def test_what_is_called_wrongly(tmp_path: Path, tiny_bert: Path, capfd: pytest.C
         (["-"], 2, "texts from stdin need a name"),
         ([tmp_path / "t.csv", "--project", tmp_path / "t.csv"], 1, "is not a project of strays review"),
         ([tmp_path / "t.csv", "--detector", "svdd"], 2, "no detector is called 'svdd'"),
-        ([tmp_path / "t.csv", "--model", tmp_path / "none"], 1, "the model that"),
+        ([tmp_path / "t.csv", "--model", tmp_path / "none"], 1, "no such model folder"),
+        ([tmp_path / "t.csv", "--encoder", tmp_path / "folder"], 1, "holds no model"),
         ([tmp_path / "t.csv", "--save-model", tmp_path / "folder"], 1, "with other things in it"),
         ([tmp_path / "t.csv", "--every", 0], 2, "--every"),
         ([tmp_path / "t.csv", "--port", 70000], 2, "--port"),
@@ -292,6 +293,7 @@ def test_what_is_called_wrongly(tmp_path: Path, tiny_bert: Path, capfd: pytest.C
         with pytest.raises(SystemExit) as exit_:
             main(["review", *map(str, args), "--no-browser"])
         assert (exit_.value.code, words in (err := capfd.readouterr().err)) == (code, True), err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "t.csv"]
 
 
 def test_a_missing_extra_is_answered_with_the_command(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from strays.errors import DataError
+from strays.errors import UsageError
 from strays.review import clients
 from strays.review.asking import WHY
 from strays.review.backroom import Backroom
@@ -217,7 +217,7 @@ def test_the_estimate_of_what_is_hidden_follows_the_verdicts(desk: Desk) -> None
 def test_unknown_texts_are_refused_before_anything_is_written(desk: Desk) -> None:
     with pytest.raises(UnknownTextError, match="no text has the id 41"):
         desk.judge([1, 41], "normal", "ada", "a")
-    with pytest.raises(DataError, match="no texts to judge"):
+    with pytest.raises(UsageError, match="no texts to judge"):
         desk.judge([], "normal", "ada", "a")
     assert desk.store.events() == []
 

@@ -61,6 +61,7 @@ def test_the_link_sets_a_cookie_and_leads_to_the_page(desk: Served) -> None:
         ({"host": "evil.example:PORT"}, "/?token=TOKEN", 421),
         ({"cookie": "strays_PORT=TOKEN", "host": "localhost:PORT"}, "/api/state", 200),
         ({"cookie": "strays_PORT=TOKEN", "host": "[::1]:PORT"}, "/api/state", 200),
+        ({"authorization": "Bearer TOKEN", "sec-fetch-site": "same-site"}, "/api/queue", 403),
         ({"authorization": "Bearer TOKEN"}, "/docs", 404),
         ({"authorization": "Bearer TOKEN"}, "/openapi.json", 404),
         ({"authorization": "Bearer TOKEN"}, "/static/app.py", 404),

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
-from strays.errors import StraysError
+from strays.errors import StraysError, UsageError
 from strays.review.browsing import Browser
 from strays.review.desk import Desk, UnknownTextError
 from strays.review.explaining import Explainer
@@ -180,7 +180,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(StraysError)
     def failed(request: Request, error: StraysError) -> Response:
-        return answer(422 if isinstance(error, ValueError) else 500, "failed", str(error))
+        return answer(422 if isinstance(error, UsageError) else 500, "failed", str(error))
 
     @app.exception_handler(HTTPException)
     def refused(request: Request, error: HTTPException) -> Response:

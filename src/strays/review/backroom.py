@@ -7,10 +7,10 @@ import sys
 import threading
 from contextlib import suppress
 
-from strays.review.desk import Desk
+from strays.review.desk import Desk, in_words
 
 # Added to a background thread's niceness, so that a person's click comes first.
-NICENESS = 10
+NICENESS = 5
 
 
 class Backroom:
@@ -29,7 +29,10 @@ class Backroom:
             if self._closed.is_set():
                 return
             self._desk.due.clear()
-            self._desk.work(self._closed.is_set)
+            try:
+                self._desk.work(self._closed.is_set)
+            except Exception as error:  # the thread must live on, or nothing would ever be learnt again
+                self._desk.tell(f"the desk's work beside the page has failed: {in_words(error)}")
 
     def close(self, timeout: float = 10.0) -> None:
         """Let the fit that is running come to its end, and start no other."""

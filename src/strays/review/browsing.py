@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -32,25 +34,35 @@ class Browser:
         limit: int = 50,
     ) -> dict[str, Any]:
         """One page of the texts that are like this, and how many there are in all."""
-        desk, wanted = self._desk, search.casefold()
-        desk.take_in()
-        found = [place for place, text in enumerate(self._folded) if wanted in text] if wanted else range(len(desk.ids))
+        desk, standing = self._desk, self._desk.standing()
+        generation, shown = desk.generation, np.ones(len(self._desk.ids), dtype=bool)
+        if search:
+            wanted = search.casefold()
+            shown &= self._mask(place for place, text in enumerate(self._folded) if wanted in text)
+        if label == "none":
+            shown &= ~self._mask(standing)
+        elif label != "any":
+            kinds = ("normal", "anomaly") if label == "judged" else (label,)
+            shown &= self._mask(place for place, event in standing.items() if event.verdict in kinds)
+        if flagged is not None:
+            shown &= generation.ranking.flagged == flagged
+        if why:
+            reasons = generation.why | {i: event.judgements[desk.ids[i]].why for i, event in standing.items()}
+            shown &= self._mask(place for place, reason in reasons.items() if reason == why)
+        places = np.arange(len(shown)) if sort == "row" else generation.order
+        places = places[shown[places]]
+        if sort == "recent":
+            last = np.zeros(len(shown), dtype=np.int64)
+            last[list(standing)] = [event.id for event in standing.values()]
+            places = places[np.argsort(-last[places], kind="stable")]
         with desk.lock:
-            generation = desk.generation
-            if label != "any":
-                found = [place for place in found if _is(desk.standing(place), label)]
-            if flagged is not None:
-                found = [place for place in found if bool(generation.ranking.flagged[place]) == flagged]
-            if why:
-                found = [place for place in found if (desk.why(place) or "") == why]
-            if sort == "score":
-                ordered = sorted(found, key=generation.rank.tolist().__getitem__)
-            elif sort == "recent":
-                ordered = sorted(found, key=lambda place: (-_number(desk.standing(place)), generation.rank[place]))
-            else:
-                ordered = list(found)
-            items = [desk.item(place) for place in ordered[offset : offset + limit]]
-        return {"total": len(ordered), "items": items}
+            items = [desk.item(int(place)) for place in places[offset : offset + limit]]
+        return {"total": len(places), "items": items}
+
+    def _mask(self, places: Iterable[int]) -> np.ndarray:
+        mask = np.zeros(len(self._desk.ids), dtype=bool)
+        mask[list(places)] = True
+        return mask
 
     def text(self, place: int) -> dict[str, Any]:
         """A text with all that people said of it, the last first."""
@@ -66,10 +78,8 @@ class Browser:
         desk = self._desk
         with desk.lock:
             desk.take_in()
-            numbers = np.array(list(desk.history.events), dtype=np.int64)
-            if before is not None:
-                numbers = numbers[numbers < before]
-            events = [desk.history.events[int(number)] for number in numbers[::-1][:limit]]
+            latest = (e for e in reversed(desk.history.events.values()) if before is None or e.id < before)
+            events = list(islice(latest, limit))
             return {"events": [self._action(event) for event in events]}
 
     def _action(self, event: Event) -> dict[str, Any]:
@@ -78,18 +88,6 @@ class Browser:
         text = desk.entries[desk.place(shown)].text[:1000] if shown is not None else ""
         more = {"ids": ids, "n": len(ids), "text": text}
         return _event(event, event.id in desk.history.undone) | more
-
-
-def _is(event: Event | None, label: str) -> bool:
-    """Whether a standing verdict is of the kind asked for."""
-    verdict = event.verdict if event else None
-    if label == "none":
-        return verdict is None
-    return verdict in ("normal", "anomaly") if label == "judged" else verdict == label
-
-
-def _number(event: Event | None) -> int:
-    return event.id if event else 0
 
 
 def _event(event: Event, undone: bool) -> dict[str, Any]:

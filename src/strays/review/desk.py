@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from strays.errors import DataError, StraysError, first_line
+from strays.errors import DataError, StraysError, UsageError, first_line
 from strays.labels import parse_labels
 from strays.review.asking import WHY, Ask, questions
 from strays.review.clients import KEPT_AHEAD, Clients
@@ -83,7 +83,7 @@ class Desk:
         """Put a verdict on texts; when this returns, it is on the disk."""
         places = {id_: self.place(id_) for id_ in ids}
         if not places:
-            raise DataError("there are no texts to judge; expected at least one id")
+            raise UsageError("there are no texts to judge; expected at least one id")
         with self.lock:
             ranking, asked = self.generation.ranking, self.clients.asked(client)
         judgements = {
@@ -191,9 +191,11 @@ class Desk:
 
     # ---- what the page shows -----------------------------------------------------------------------------------------
 
-    def standing(self, place: int) -> Event | None:
-        """The event that holds for a text; None where nobody has judged it."""
-        return self._standing.get(place)
+    def standing(self) -> dict[int, Event]:
+        """The events that hold, by the places of their texts."""
+        with self.lock:
+            self.take_in()
+            return dict(self._standing)
 
     def why(self, place: int) -> str | None:
         """Why a text was asked about when it was judged, or else why it is to be."""
@@ -276,14 +278,17 @@ class Desk:
         try:
             found = self._with_questions(self._ranked(self.learner.learn(labels), self.generation.number + 1))
         except Exception as error:  # whatever it is, people can go on judging
-            words = str(error) if isinstance(error, StraysError) else f"{type(error).__name__}: {first_line(error)}"
-            with self.lock:
-                self.trouble = f"the model has not learnt from the last verdicts: {words}"
+            self.tell(f"the model has not learnt from the last verdicts: {in_words(error)}")
         else:
             with self.lock:
                 self.generation, self.trouble = found, None
         finally:
             self.refitting = False
+
+    def tell(self, trouble: str) -> None:
+        """Say what went wrong, until a fit succeeds."""
+        with self.lock:
+            self.trouble = trouble
 
     def _start_fit(self, labels: list[str | None]) -> None:
         self._tried, self._hurry = labels, False
@@ -326,6 +331,11 @@ class Desk:
         told = [(p, 1 if verdict == "normal" else -1) for p, verdict in judged if p is not None and verdict != "skip"]
         p, y = (np.array(column) for column in zip(*told, strict=True)) if told else (np.empty(0), np.empty(0))
         self.hidden = still_hidden(p, y, p_open)
+
+
+def in_words(error: Exception) -> str:
+    """What went wrong, for the page."""
+    return str(error) if isinstance(error, StraysError) else f"{type(error).__name__}: {first_line(error)}"
 
 
 _COUNTED = {"normal": "normal", "anomaly": "anomaly", "skipped": "skip"}

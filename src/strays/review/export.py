@@ -42,23 +42,20 @@ def write_labels(desk: Desk, path: str, *, what: str, format: str) -> None:
 
 
 def _rows(desk: Desk, everything: bool) -> Iterator[dict[str, Any]]:
-    with desk.lock:
-        desk.take_in()
-        for place, entry in enumerate(desk.entries):
-            event = desk.standing(place)
-            if event and event.verdict == "skip":
-                event = None
-            if event or everything:
-                ranking = desk.generation.ranking
-                yield {
-                    "text": entry.text,
-                    "label": desk.labels[place],
-                    "anomaly_score": float(ranking.anomaly_score[place]),
-                    "p_value": float(ranking.p_value[place]),
-                    "rows": list(entry.rows),
-                    "who": event.who if event else None,
-                    "at": event.at if event else None,
-                }
+    with desk.lock:  # only as long as it takes to note what is so now
+        standing, labels, ranking = desk.standing(), [*desk.labels], desk.generation.ranking
+    judged = {place: event for place, event in standing.items() if event.verdict != "skip"}
+    for place in range(len(labels)) if everything else sorted(judged):
+        event = judged.get(place)
+        yield {
+            "text": desk.entries[place].text,
+            "label": labels[place],
+            "anomaly_score": float(ranking.anomaly_score[place]),
+            "p_value": float(ranking.p_value[place]),
+            "rows": list(desk.entries[place].rows),
+            "who": event.who if event else None,
+            "at": event.at if event else None,
+        }
 
 
 def _line(row: dict[str, Any]) -> bytes:

@@ -61,11 +61,12 @@ class Guard:
             return _Answer.error(
                 421, "wrong_host", "this is not the host you asked for; use the link as it was printed"
             )
+        ours = headers.only("sec-fetch-site", "same-origin") in ("same-origin", "none")
+        if not ours and scope["path"] != "/":  # where the link may be clicked on any page
+            return _Answer.error(403, "wrong_origin", "only the desk's own page may do this")
         if scope["method"] in ("GET", "HEAD"):
             return None
-        if headers.only("origin", f"http://{host}") != f"http://{host}" or headers.only(
-            "sec-fetch-site", "same-origin"
-        ) not in ("same-origin", "none"):
+        if headers.only("origin", f"http://{host}") != f"http://{host}":
             return _Answer.error(403, "wrong_origin", "only the desk's own page may do this")
         if headers.only("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return _Answer.error(415, "not_json", "expected Content-Type: application/json")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from strays.errors import StraysError, first_line
 from strays.review.backroom import step_back
-from strays.review.desk import Desk
+from strays.review.desk import Desk, in_words
 
 
 class ModelKeeper:
@@ -39,11 +38,7 @@ class ModelKeeper:
         try:
             self._desk.learner.model_to_keep(labels).save(self._folder)
         except Exception as error:  # said on the page; the desk goes on
-            known = isinstance(error, StraysError)
-            found = (
-                "failed",
-                str(error) if known else f"could not be saved ({type(error).__name__}: {first_line(error)})",
-            )
+            found = "failed", in_words(error)
         else:
             n = sum(label is not None for label in labels)
             found = "done", f"saved to {self._folder}; it has learnt from {n:,} labels"

@@ -62,9 +62,10 @@ def open_desk(
     entries = None if is_project(file) else _entries(file, format, text_column, label_column, known or [])
     if entries is None and (text_column or label_column):
         raise UsageError(f"{file} is a project, which has no columns; name the file of texts to read it anew")
-    store = LabelStore(path)
+    store = LabelStore(path) if path.exists() else None
     try:
         base, used = _encoder(store, model, encoder or {}, device)
+        store = store or LabelStore(path)  # not before the encoder is found, so that an error leaves nothing behind
         _put(store, file, entries, known or [])
         texts = store.texts()
         if not texts:
@@ -76,14 +77,18 @@ def open_desk(
             used.progress = show
             X = np.asarray(used.encode(all_texts))
         used.progress = None
+        kept = store.settings()
         store.set(
-            detector=detector or store.settings().get("detector", "auto"),
-            model=str(Path(model).resolve()) if model else store.settings().get("model"),
+            encoder=used.pinned.to_dict(),
+            fingerprint=used.fingerprint,
+            detector=detector or kept.get("detector", "auto"),
+            model=str(Path(model).resolve()) if model else kept.get("model"),
         )
         learner = Learner(all_texts, X, used, store.settings()["detector"], base=base, random_state=seed)
         return Desk(store, texts, learner, every=every)
     except BaseException:
-        store.close()
+        if store:
+            store.close()
         raise
 
 
@@ -127,13 +132,13 @@ def _with_known(entries: list[Entry], known: list[str]) -> list[Entry]:
 
 
 def _encoder(
-    store: LabelStore, model: str | None, asked: dict[str, Any], device: str
+    store: LabelStore | None, model: str | None, asked: dict[str, Any], device: str
 ) -> tuple[TextOutlierDetector | None, LoadedEncoder]:
     """The model to start from, if there is one, and the encoder: the project's, the model's, or as asked."""
-    kept = store.settings()
+    kept = store.settings() if store else {}
     folder = model or kept.get("model")
-    if folder and not Path(folder).is_dir():
-        raise ModelError(f"{folder}: the model that {store.path} started from is gone; name where it is with --model")
+    if not model and folder and not Path(folder).is_dir():
+        raise ModelError(f"{folder}: the model that this project started from is gone; name where it is with --model")
     base = TextOutlierDetector.load(folder, device=device) if folder else None
     if base and asked:
         raise UsageError("--model brings its own encoder; leave --encoder and its options away")
@@ -143,9 +148,8 @@ def _encoder(
         before = kept.get("encoder") or {"name": "default"}
         settings = asked if asked.get("name") not in (None, before["name"]) else before | asked
         used = load_encoder(**settings, device=device)
-    if not kept.get("fingerprint"):
-        store.set(encoder=used.pinned.to_dict(), fingerprint=used.fingerprint)
-    elif kept["fingerprint"] != used.fingerprint:
+    differs = used.fingerprint != kept.get("fingerprint", used.fingerprint)
+    if differs and store and store.events():  # while nobody has judged anything, it may still be another
         raise UsageError(
             f"{store.path} was made with the encoder {kept['encoder']['name']!r}, and {used.settings.name!r} with the "
             "settings and weights it has now is another: p-values of earlier verdicts would mean nothing. Leave "

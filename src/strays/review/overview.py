@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from strays.errors import StraysError, first_line
+from strays.errors import StraysError
 from strays.report.layout import layout
 from strays.review.backroom import step_back
-from strays.review.desk import Desk
+from strays.review.desk import Desk, in_words
 from strays.sampling import evenly
 
 MOST_POINTS = 20_000
@@ -35,7 +35,7 @@ class Overview:
         try:
             self._at = self._layout(self._desk.learner.X[self._places], random_state=self._desk.learner.random_state)
         except Exception as error:  # the desk works without a map
-            self._trouble = f"the map could not be made ({type(error).__name__}: {first_line(error)})"
+            self._trouble = f"the map could not be made: {in_words(error)}"
 
     def points(self) -> dict[str, Any] | None:
         """All points with their places; None while these are worked out."""

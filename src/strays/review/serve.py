@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 from collections.abc import Callable
@@ -29,9 +30,11 @@ def require_extra() -> None:
 def bind(port: int | None) -> socket.socket:
     """A socket of this machine; on any free port where none is asked for."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if os.name == "posix":  # elsewhere it would let another program take the port as well
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((ADDRESS, port or 0))
+        bound.listen()  # now nobody else gets it, however long encoding takes
     except OSError as error:
         bound.close()
         raise UsageError(
