@@ -20,8 +20,8 @@ from strays.sampling import evenly
 FOLDS = 5
 # Corners of a drawn curve; more cannot be told apart on a page.
 MOST_CORNERS = 400
-# Texts to fit on and to judge by without being scored in turn: more take minutes and move the curves little.
-MOST_FITTED, MOST_JUDGED = 6000, 4000
+# Texts that are fitted on and judged by in turns: more take minutes.
+MOST_FITTED, MOST_JUDGED = 2500, 1500
 
 
 def curves(y: np.ndarray, scores: np.ndarray) -> dict[str, Any]:

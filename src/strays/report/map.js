@@ -1,4 +1,5 @@
-// A map of many points: pan, zoom, hover, pick, select. Two stacked canvases, so that hovering draws no point again.
+// A map of many points: pan, zoom, hover, pick, select. Points are on a canvas; rings, the tip and the loop that selects
+// lie over it, so that none of them makes a point be drawn again.
 //
 //   const map = new StraysMap(container, {x, y, value, mark, text, onPick, onSelect, wheel})
 //
@@ -77,7 +78,7 @@
           this._ask();
         }
       }
-      this._askOver();
+      this._placeRings();
     }
 
     setMode(mode) {
@@ -108,7 +109,7 @@
     destroy() {
       cancelAnimationFrame(this.asked);
       for (const off of this.undo) off();
-      for (const made of [this.base, this.over, this.tip, this.tools]) made.remove();
+      for (const made of [this.base, ...this.rings, this.over, this.tip, this.tools]) made.remove();
     }
 
     // ---- what it is made of ----------------------------------------------------------------------------------------
@@ -123,6 +124,13 @@
       const all = { position: "absolute", inset: "0", width: "100%", height: "100%", borderRadius: "inherit" };
       this.base = make("canvas", all);
       this.base.setAttribute("aria-hidden", "true");
+      this.rings = [3, 2].map((width) => make("div", { // around the point in focus, and around the one pointed at
+        position: "absolute", left: "0", top: "0", display: "none", borderRadius: "50%", boxSizing: "border-box",
+        border: `${width}px solid var(--map-ring, #111)`, boxShadow: "0 0 0 1.5px var(--map-bg, #fff)",
+        pointerEvents: "none", willChange: "transform",
+      }));
+      // What goes over the edge is cut off, but tips may stand out.
+      this.container.style.contain = "layout style";
       this.over = make("canvas", { ...all, outlineOffset: "-3px" });
       this.over.tabIndex = 0;
       this.over.setAttribute("role", "application");
@@ -131,8 +139,8 @@
         position: "absolute", left: "0", top: "0", display: "none", pointerEvents: "none", maxWidth: "min(24rem, 80%)",
         padding: "0.5rem 0.7rem", borderRadius: "8px", font: "inherit", fontSize: "0.8125rem", lineHeight: "1.4",
         background: "var(--map-bg, #fff)", color: "var(--map-text, #111)", overflowWrap: "anywhere",
-        whiteSpace: "pre-line", boxShadow: "0 0 0 1px rgb(128 128 128 / 35%), 0 6px 24px rgb(0 0 0 / 22%)",
-        unicodeBidi: "plaintext", zIndex: "2", maxHeight: "60%", overflow: "hidden",
+        whiteSpace: "pre-line", boxShadow: "0 0 0 1px rgb(128 128 128 / 35%), 0 2px 8px rgb(0 0 0 / 18%)",
+        unicodeBidi: "plaintext", zIndex: "2", willChange: "transform", contain: "content", maxHeight: "60%", overflow: "hidden",
       });
       this.tip.setAttribute("role", "status");
       this.tools = make("div", { position: "absolute", right: "10px", top: "10px", display: "flex", gap: "4px" });
@@ -247,17 +255,20 @@
 
     // ---- drawing ---------------------------------------------------------------------------------------------------
 
+    /** Draw before the next frame, once, however often it is asked for. */
     _ask() {
       this.stale = true;
-      this._askOver();
+      this._next();
     }
 
-    _askOver() {
+    _next() {
       if (this.asked) return;
       this.asked = requestAnimationFrame(() => {
         this.asked = 0;
         if (this.stale) this._draw();
-        else this._drawOver();
+        if (this.pointed) this._hover(this.hit(...this.pointed));
+        this.pointed = null;
+        this._drawLoop();
       });
     }
 
@@ -345,35 +356,38 @@
         }
       }
       this.base.getContext("2d", { willReadFrequently: true }).putImageData(this.buffer, -size, -size);
-      this._drawOver();
+      this._placeRings();
     }
 
-    _drawOver() {
+    _placeRings() {
+      const size = Math.round(3 * this._radius() + 9);
+      [this.focused, this.hovered].forEach((i, k) => {
+        const [px, py] = i < 0 ? [0, 0] : this._place(i);
+        const inside = i >= 0 && px >= 0 && py >= 0 && px <= this.width && py <= this.height;
+        const ring = this.rings[k].style;
+        ring.display = inside ? "block" : "none";
+        if (!inside) return;
+        ring.width = ring.height = `${size}px`;
+        ring.transform = `translate(${px - size / 2}px, ${py - size / 2}px)`;
+      });
+    }
+
+    /** The loop that is being drawn around points; nothing where there is none and was none. */
+    _drawLoop() {
+      if (!this.loop.length && !this.looped) return;
+      this.looped = this.loop.length > 0;
       const pen = this.over.getContext("2d");
-      const { ring, bg } = this._palette();
+      const { ring } = this._palette();
       pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
       pen.clearRect(0, 0, this.width, this.height);
-      for (const [i, width] of [[this.focused, 3], [this.hovered, 2]]) {
-        if (i < 0) continue;
-        const [px, py] = this._place(i);
-        for (const [color, wide] of [[bg, width + 3], [ring, width]]) {
-          pen.beginPath();
-          pen.arc(px, py, this._radius() * 1.5 + 4, 0, 2 * Math.PI);
-          pen.lineWidth = wide;
-          pen.strokeStyle = css(color);
-          pen.stroke();
-        }
-      }
-      if (this.loop.length > 1) {
-        pen.beginPath();
-        for (const [px, py] of this.loop) pen.lineTo(px, py);
-        pen.closePath();
-        pen.fillStyle = css(ring, 0.1);
-        pen.fill();
-        pen.lineWidth = 1.5;
-        pen.strokeStyle = css(ring);
-        pen.stroke();
-      }
+      pen.beginPath();
+      for (const [px, py] of this.loop) pen.lineTo(px, py);
+      pen.closePath();
+      pen.fillStyle = css(ring, 0.1);
+      pen.fill();
+      pen.lineWidth = 1.5;
+      pen.strokeStyle = css(ring);
+      pen.stroke();
     }
 
     // ---- hands -----------------------------------------------------------------------------------------------------
@@ -392,14 +406,15 @@
       const now = [event.offsetX, event.offsetY];
       const before = this.pointers.get(event.pointerId);
       if (!before) {
-        this._hover(this.hit(...now));
+        this.pointed = now;
+        this._next();
         return;
       }
       const [dx, dy] = [now[0] - before[0], now[1] - before[1]];
       this.moved += Math.hypot(dx, dy);
       if (this.loop.length) {
         this.loop.push(now);
-        this._askOver();
+        this._next();
       } else if (this.pointers.size === 2) {
         const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
         const apart = (p) => Math.max(1, Math.hypot(p[0] - other[0], p[1] - other[1]));
@@ -425,10 +440,11 @@
         this.select(indices);
         this.options.onSelect(indices);
       }
-      this._askOver();
+      this._next();
     }
 
     _leave() {
+      this.pointed = null;
       if (!this.pointers.size) this._hover(-1);
       if (document.activeElement !== this.over) this.engaged = false;
     }
@@ -482,7 +498,7 @@
         const top = py > h + 22 ? py - h - 16 : Math.min(this.height - h - 6, py + 16);
         this.tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
       }
-      this._askOver();
+      this._placeRings();
     }
 
     /** The points inside a closed loop on the screen (an odd number of its edges lies to their left). */
