@@ -42,7 +42,7 @@ export class Card {
     this.item = item;
     const { text, length, n_rows: rows } = item;
     this.root.dataset.id = item.id;
-    this.why.replaceChildren(note || asked(item));
+    this.why.replaceChildren(note || (this.history && item.label ? "" : asked(item)));
     this.why.dataset.kind = item.why ? item.why.kind : "";
     this.text.dataset.size = length <= 140 ? "short" : length <= 420 ? "middling" : "long";
     if (!same) delete this.text.dataset.all;

@@ -105,7 +105,7 @@ function empty() {
   return none("All judged",
     make("p", {}, `${plural(judged.normal + judged.anomaly, "text")} judged, ${plural(judged.anomaly, "anomaly", "anomalies")} found` +
       (judged.skipped ? `, ${judged.skipped} skipped.` : ".")),
-    make("p", { class: "soft" }, "What next: save the model to score other files with, export the verdicts, or look again at what was skipped."),
+    make("p", { class: "soft" }, "What next: save the model to score other files with, export the verdicts, or look again at what was judged."),
     make("p", { class: "buttons" },
       make("button", { type: "button", class: "big", onclick: () => document.getElementById("open-save").click() }, "Export"),
       ...(judged.skipped ? [go("browse:skip", "See the skipped")] : []), go("judged", "See what was judged")));

@@ -22,7 +22,8 @@ function drawNumbers() {
   const judged = state.judged.normal + state.judged.anomaly + pending("normal") + pending("anomaly");
   const skipped = state.judged.skipped + pending("skip");
   count.replaceChildren(strong(number(judged)), ` judged`, soft(` of ${plural(state.n_texts, "text")}${skipped ? `, ${number(skipped)} skipped` : ""}`));
-  const about = state.hidden;
+  const all = judged + state.given.normal + state.given.anomaly >= state.n_texts;
+  const about = all ? null : state.hidden; // nothing can hide where all is judged
   hidden.replaceChildren(strong(number(state.judged.anomaly + pending("anomaly")), "is-anomaly"), " found");
   if (about) {
     const [estimate, low, high] = [about.estimate, about.low, about.high].map((n) => number(Math.max(0, n)));
