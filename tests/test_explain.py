@@ -163,6 +163,17 @@ def test_it_is_plain_data_and_words(model: TextOutlierDetector) -> None:
         assert Explanation(**base, p_value=p, nearest_anomalies=[]).in_words().startswith(words)
 
 
+def test_many_are_explained_as_one_by_one_with_one_call_of_the_encoder(model: TextOutlierDetector) -> None:
+    texts = ["the cat sleeps, cheap pills", "word", "one clause, another clause, a third", "word"]
+    alone = [model.explain(text) for text in texts]
+    model.encoder_.seen.clear()
+    assert model.explain_many(texts) == alone
+    assert len(model.encoder_.seen) == 1
+    assert model.explain_many([]) == []
+    with pytest.raises(DataError, match="no text to explain"):
+        model.explain_many(["a text", "  "])
+
+
 def test_a_saved_model_explains_the_same(model: TextOutlierDetector, tmp_path) -> None:
     model.save(tmp_path / "m")
     loaded = TextOutlierDetector.load(tmp_path / "m", encoder=HashEncoder(32))

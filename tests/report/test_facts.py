@@ -107,8 +107,18 @@ def test_known_anomalies_alone_make_no_curves() -> None:
     scan = scan_of(farm_texts(40) + SPAM, [None] * 40 + ["anomaly"] * 4)
     found = facts_of(scan)
     assert "none is labelled normal" in found["quality"]["why_not"]
-    assert {text["label"] for text in found["oddest"]} == {None, "anomaly"}
     assert len(found["oddest"][0]["nearest_anomalies"]) == 2
+
+
+def test_what_the_model_was_told_of_is_no_find(labelled: Scan) -> None:
+    found = facts_of(labelled, top=200)
+    assert found["n_known_left_out"] == 4
+    assert len(found["oddest"]) == 120
+    assert {text["label"] for text in found["oddest"]} == {None, "normal"}
+    judged = facts_of(labelled, top=200, fitted_here=False)
+    assert judged["n_known_left_out"] == 0
+    assert [text["label"] for text in judged["oddest"]].count("anomaly") == 4
+    assert judged["map"]["mark"].count("anomaly") == found["map"]["mark"].count("anomaly") == 4
 
 
 def test_map_has_a_point_for_each_text(found: dict, scan: Scan) -> None:

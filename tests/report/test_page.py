@@ -65,21 +65,22 @@ def open_page(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
 
 @pytest.fixture(scope="module")
 def facts(labelled: Scan) -> dict[str, Any]:
-    return facts_of(labelled, top=20)
+    return facts_of(labelled, top=100)
 
 
 @pytest.fixture(scope="module")
 def hostile() -> dict[str, Any]:
     texts = farm_texts(60) + HOSTILE
     labels = [None] * 60 + ["anomaly", "normal"] * 6 + [None]
-    return facts_of(scan_of(texts, labels), title="<script>window.pwned=9</script>", top=80)
+    return facts_of(scan_of(texts, labels), title="<script>window.pwned=9</script>", top=80, fitted_here=False)
 
 
 def test_the_page_says_what_was_found(facts: dict[str, Any], open_page: Open) -> None:
     page = open_page(facts)
     assert page.title() == "The strays in texts.csv"
-    assert page.locator(".card").count() == 20
-    assert page.locator(".card .badge.anomaly").count() == 4
+    assert page.locator(".card").count() == 100
+    assert page.locator(".card .badge.normal").count() > 2
+    assert "4 known anomalies are left out" in page.locator("#oddest").inner_text()
     assert page.locator("mark").count() > 10
     assert page.locator("#quality .figures dd").first.inner_text() == f"{100 * facts['quality']['metrics']['map']:.1f}"
     assert page.locator("svg > title").count() == page.locator("svg > desc").count() == 5

@@ -44,7 +44,7 @@ def facts(
     fitted_here tells whether the model was fitted on the file itself and its labels, or comes from elsewhere.
     """
     scored = Scored.of(found)
-    oddest = scored.oddest(top)
+    oddest = scored.oddest(top, known=not fitted_here)  # what the model was told of is no find
     with stage(found.model, progress, "explaining"):
         explained = explain(found.model, scored, oddest)
     with stage(found.model, progress, "measuring"):
@@ -56,6 +56,7 @@ def facts(
         "scores": score_histogram(found.model, scored),
         "p_values": p_value_histogram(found.model, scored, fitted_here),
         "oddest": explained,
+        "n_known_left_out": int((scored.y < 0).sum()) if fitted_here else 0,
         "quality": quality,
         "map": map_,
     }
@@ -132,7 +133,7 @@ def explain(model: TextOutlierDetector, scored: Scored, which: np.ndarray) -> li
             "is_cut": len(scored.texts[i]) > SHOWN,
             "pieces": pieces_of(explanation),
             "nearest_normals": _neighbours(explanation.nearest_normals, flagged),
-            "nearest_anomalies": _neighbours(explanation.nearest_anomalies, flagged),
+            "nearest_anomalies": _neighbours(explanation.nearest_anomalies, set()),
         }
         for i, explanation in zip(which, explanations, strict=True)
     ]

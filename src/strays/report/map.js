@@ -306,7 +306,7 @@
       const radius = Math.round(this._radius() * this.ratio * 4) / 4;
       const across = this.base.width;
       if (this.stamps && this.stamps.radius === radius && this.stamps.across === across) return this.stamps;
-      const marked = Math.max(radius, 3.6 * this.ratio); // few among many must still be seen
+      const marked = Math.max(radius, 3.1 * this.ratio); // few among many must still be seen
       const size = 2 * Math.ceil(marked * 1.8 + this.ratio) + 1;
       const row = across + 2 * size; // the buffer is wider than the canvas by a point on each side, so nothing is cut
       const pen = Object.assign(document.createElement("canvas"), { width: size * STEPS, height: size * MARKS.length })
@@ -317,13 +317,13 @@
           const [cx, cy] = [(step + 0.5) * size, (kind + 0.5) * size];
           pen.beginPath();
           if (MARKS[kind] === "anomaly") shape(pen, cx, cy, marked * 1.5, 4, 0); // a diamond
-          else if (MARKS[kind] === "normal") shape(pen, cx, cy, marked * 1.3, 4, Math.PI / 4); // a square
+          else if (MARKS[kind] === "normal") shape(pen, cx, cy, marked * 1.15, 4, Math.PI / 4); // a square
           else pen.arc(cx, cy, kind ? marked : radius, 0, 2 * Math.PI);
           pen.fillStyle = this._ramp(step);
           pen.fill();
-          pen.lineWidth = kind ? 0.5 * marked : Math.max(0.5, 0.18 * radius);
+          pen.lineWidth = kind ? 0.48 * marked : 0.2 * radius;
           pen.strokeStyle = css(kind ? colors[MARKS[kind]] : colors.bg);
-          pen.stroke();
+          if (kind || radius >= 3 * this.ratio) pen.stroke(); // an edge would leave nothing of a small dot
           list.push(pixels(pen.getImageData(step * size, kind * size, size, size), row));
         }
       }

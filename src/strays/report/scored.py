@@ -37,6 +37,7 @@ class Scored:
             scores.flagged[rows].astype(bool),
         )
 
-    def oddest(self, top: int) -> np.ndarray:
-        """Which texts score highest, the oddest first."""
-        return np.argsort(-self.score, kind="stable")[:top]
+    def oddest(self, top: int, *, known: bool = True) -> np.ndarray:
+        """Which texts score highest, the oddest first; with or without those labelled anomaly."""
+        order = np.argsort(-self.score, kind="stable")
+        return order[known | (self.y[order] >= 0)][:top]
