@@ -1,49 +1,37 @@
 // All texts, searched, filtered and sorted; judged right in the list.
 import { get, hear, tell } from "./api.js";
-import { Card, verdictButtons } from "./card.js";
+import { Panel } from "./card.js";
 import { outbox } from "./outbox.js";
 import { Rows } from "./rows.js";
-import { badge, bdi, make, plural } from "./text.js";
+import { badge, bdi, button, byId, make, plural } from "./text.js";
 
 const PAGE = 50;
-const [search, label, sort, total, list, panel] = ["search", "label", "sort", "total", "rows", "browse-detail"].map((id) => document.getElementById(id));
+const [search, label, sort, total, list] = byId("search", "label", "sort", "total", "rows");
+const HINT = "Choose a text to see why it scores as it does. On a row, a, n and s judge it.";
 let items = [];
 let found = 0;
 let turn = 0; // of the last request: answers to older ones are dropped
 let typing = 0;
-let card = null;
 
+const panel = new Panel(...byId("browse-detail"), give, HINT);
 const rows = new Rows(list, {
   draw: (item) => [
     make("span", { class: "num", title: "anomaly score" }, item.anomaly_score.toFixed(2)),
     make("span", { class: "line" }, bdi(item.text, 220)),
-    item.label ? badge(item.label, outbox.holds(item.id)) : make("span", { class: "badge" }, item.flagged ? "flagged" : ""),
+    item.label ? badge(item.label, outbox.holds(item.id)) : flag(item),
   ],
-  open: show,
+  open: (item) => panel.show(item),
 });
 
-function show(item) {
-  if (!card) {
-    const close = make("button", { type: "button", class: "quiet close", "aria-label": "Close", onclick: closePanel }, "✕");
-    panel.replaceChildren(close);
-    card = new Card(panel, { history: true });
-    panel.append(verdictButtons(give));
-  }
-  panel.parentElement.classList.add("opened");
-  card.show(item);
-}
-
-export function closePanel() {
-  const open = panel.parentElement.classList.contains("opened");
-  panel.parentElement.classList.remove("opened");
-  return open && innerWidth < 800; // there it covers the list
-}
+const flag = ({ flagged }) => make("span", { class: "badge" }, flagged ? "flagged" : "");
+export const closePanel = () => panel.close();
 
 export async function fetchRows(more = false) {
   const mine = ++turn;
   const flagged = label.value === "flagged";
   const query = new URLSearchParams({
-    search: search.value.trim(), label: flagged ? "any" : label.value, sort: sort.value, offset: more ? items.length : 0, limit: PAGE,
+    search: search.value.trim(), label: flagged ? "any" : label.value, sort: sort.value,
+    offset: more ? items.length : 0, limit: PAGE,
   });
   if (flagged) query.set("flagged", "true");
   let answer;
@@ -65,16 +53,15 @@ function drawRows(fresh) {
   if (!items.length) {
     const clear = () => { search.value = ""; label.value = "any"; fetchRows(); search.focus(); };
     const words = search.value.trim() ? "Nothing is like that" : "Nothing here yet";
-    tail.push(make("li", { class: "empty" }, make("h2", {}, words), make("button", { type: "button", class: "big", onclick: clear }, "Show all texts")));
+    tail.push(make("li", { class: "empty" }, make("h2", {}, words), button("Show all texts", clear)));
   } else if (items.length < found) {
-    tail.push(make("li", { class: "tail" }, make("button", { type: "button", class: "big", onclick: () => fetchRows(true) }, `Show ${Math.min(PAGE, found - items.length)} more`)));
+    const more = button(`Show ${Math.min(PAGE, found - items.length)} more`, () => fetchRows(true));
+    tail.push(make("li", { class: "tail" }, more));
   }
   rows.set(items.map((item) => [item.id, item]), ...tail);
   if (fresh) {
     list.scrollTop = 0;
-    card = null;
-    panel.parentElement.classList.remove("opened");
-    panel.replaceChildren(items.length ? make("p", { class: "soft hint" }, "Choose a text to see why it scores as it does. On a row, a, n and s judge it.") : "");
+    panel.clear(items.length ? HINT : "");
   }
 }
 
@@ -93,7 +80,7 @@ function relabel(ids, verdict) {
     if (at < 0) continue;
     items[at] = { ...items[at], label: verdict };
     rows.update(id, items[at]);
-    if (card && card.item.id === id) card.show(items[at]);
+    if (panel.has([id])) panel.card.show(items[at]);
   }
 }
 

@@ -1,6 +1,6 @@
 // One text with all there is to say of it: why it is asked about, its score, its odd words, and what it is like.
 import { get } from "./api.js";
-import { badge, bdi, drawText, make, number, oddness, plural, VERDICTS, when } from "./text.js";
+import { badge, bdi, button, drawText, make, number, oddness, plural, sentence, when } from "./text.js";
 
 const NEIGHBOURS = 3;
 const LONG = 240; // characters of a neighbour
@@ -32,8 +32,8 @@ export class Card {
     this.root = make("div", { class: "card" },
       make("article", {}, this.why, this.text, this.facts, this.past),
       make("aside", { "aria-label": "Why it is odd, and what it is like" }, this.trouble,
-        make("h3", {}, make("span", { class: "is-normal", "aria-hidden": "true" }, "■ "), "Nearest texts taken for normal"), this.normals,
-        make("h3", {}, make("span", { class: "is-anomaly", "aria-hidden": "true" }, "◆ "), "Nearest known anomalies"), this.anomalies));
+        make("h3", {}, sign("normal"), " Nearest texts taken for normal"), this.normals,
+        make("h3", {}, sign("anomaly"), " Nearest known anomalies"), this.anomalies));
     parent.append(this.root);
   }
 
@@ -52,7 +52,7 @@ export class Card {
       make("strong", {}, sentence(oddness(item.p_value))),
       make("span", {}, `score ${item.anomaly_score.toFixed(2)}`),
       ...(item.rank ? [make("span", {}, `rank ${number(item.rank)}`)] : []),
-      make("span", { title: `row ${item.rows.slice(0, 20).map(number).join(", ")}${item.rows.length > 20 ? " …" : ""}` },
+      make("span", { title: `row ${item.rows.map(number).join(", ")}${rows > item.rows.length ? " …" : ""}` },
         rows > 1 ? `stands for ${plural(rows, "row")}` : rows ? `row ${number(item.rows[0])}` : "in no row"),
       ...(item.flagged ? [make("span", { class: "flag" }, "flagged")] : []),
       ...(item.given ? [make("span", {}, `given as ${item.given}`)] : []),
@@ -70,8 +70,8 @@ export class Card {
     try {
       const { history } = await get(`/api/texts/${item.id}`);
       if (this.item !== item || !history.length) return;
-      this.past.replaceChildren(...history.toReversed().map((event) => make("li", {},
-        make(event.undone ? "s" : "span", {}, badge(event.verdict)), ` ${event.who}, ${when(event.at)}${event.undone ? ", undone" : ""}`)));
+      this.past.replaceChildren(...history.map(({ verdict, who, at, undone }) => make("li", {},
+        make(undone ? "s" : "span", {}, badge(verdict)), ` ${who}, ${when(at)}${undone ? ", undone" : ""}`)));
     } catch { /* the numbers above stay */ }
   }
 
@@ -80,7 +80,9 @@ export class Card {
     this.root.classList.add("waiting");
     this.trouble.textContent = "";
     const blank = () => make("li", { class: "blank", "aria-hidden": "true" }, make("span"), make("span"));
-    for (const list of [this.normals, this.anomalies]) list.replaceChildren(...Array.from({ length: NEIGHBOURS }, blank));
+    for (const list of [this.normals, this.anomalies]) {
+      list.replaceChildren(...Array.from({ length: NEIGHBOURS }, blank));
+    }
   }
 
   async _explain(item) {
@@ -112,14 +114,52 @@ function near(list, neighbours, none) {
   list.replaceChildren(...(rows.length ? rows : [make("li", { class: "soft" }, none)]));
 }
 
-export const sentence = (words) => (words ? words[0].toUpperCase() + words.slice(1) : "");
+const SIGNS = { anomaly: "◆", normal: "■" };
+const sign = (verdict) => make("i", { class: `is-${verdict}`, "aria-hidden": "true" }, SIGNS[verdict]);
 
 /** Buttons to judge what a panel shows; `others` stand where Skip would. */
 export function verdictButtons(give, ...others) {
-  const button = (verdict, sign, key) => make("button", { type: "button", class: `big ${verdict}`, onclick: () => give(verdict) },
-    ...(sign ? [make("i", { "aria-hidden": "true" }, sign)] : []), ` ${{ anomaly: "Anomaly", normal: "Normal", skip: "Skip" }[verdict]} `, make("kbd", {}, key));
+  const one = (verdict, ...words) => {
+    const made = button("", () => give(verdict), `big ${verdict}`);
+    made.append(...words, " ", make("kbd", {}, verdict[0]));
+    return made;
+  };
   return make("div", { class: "buttons", role: "toolbar", "aria-label": "Verdict" },
-    button("anomaly", "◆", "a"), button("normal", "■", "n"), ...(others.length ? others : [button("skip", "", "s")]));
+    one("anomaly", sign("anomaly"), " Anomaly"), one("normal", sign("normal"), " Normal"),
+    ...(others.length ? others : [one("skip", "Skip")]));
 }
 
-export const said = (verdict, n = 1) => (n === 1 ? VERDICTS[verdict] : `${number(n)} ${VERDICTS[verdict]}`);
+/** The place beside a list where one text is shown whole, judged, and closed again. */
+export class Panel {
+  constructor(place, give, hint) {
+    Object.assign(this, { place, give, hint, card: null, onclose: () => this.clear() });
+  }
+
+  show(item, options) {
+    if (!this.card) {
+      this.place.replaceChildren(button("✕", () => this.onclose(), "quiet close", { "aria-label": "Close" }));
+      this.card = new Card(this.place, { history: true });
+      this.place.append(verdictButtons(this.give));
+    }
+    this.open();
+    this.card.show(item, options);
+  }
+
+  /** Whether it shows one of these texts. */
+  has(ids) { return Boolean(this.card) && ids.includes(this.card.item.id); }
+
+  open() { this.place.parentElement.classList.add("opened"); }
+
+  /** On narrow screens it covers the list: whether it did, and does no longer. */
+  close() {
+    const covered = this.place.parentElement.classList.contains("opened") && innerWidth < 800;
+    this.place.parentElement.classList.remove("opened");
+    return covered;
+  }
+
+  clear(hint = this.hint) {
+    this.close();
+    this.card = null;
+    this.place.replaceChildren(make("p", { class: "soft hint" }, hint));
+  }
+}

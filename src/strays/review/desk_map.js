@@ -1,23 +1,24 @@
 // The map of all texts: pick one, or encircle a region and judge it in one go.
 import { get, hear, desk, tell } from "./api.js";
-import { Card, verdictButtons } from "./card.js";
+import { Panel, verdictButtons } from "./card.js";
 import { queue } from "./judge.js";
 import { outbox } from "./outbox.js";
-import { badge, bdi, make, number, plural } from "./text.js";
+import { badge, bdi, button, byId, make, number, plural } from "./text.js";
 
 const SAMPLE = 8; // texts shown of a selection
 const MANY = 2000; // of more texts than this, the flagged are not marked one by one: the colours tell enough
-const HELP = "Map of the texts. Arrow keys move it, plus and minus zoom, 0 shows all; j and k go to the next plainer or " +
-  "odder text, a and n judge it, e switches to selecting.";
-const place = document.getElementById("canvas");
-const panel = document.getElementById("map-detail");
+const HELP = "Map of the texts. Arrow keys move it, plus and minus zoom, 0 shows all; j and k go to the next plainer " +
+  "or odder text, a and n judge it, e switches to selecting.";
+const HINT = "Texts that are alike lie side by side. Click a point to read it. To judge a region in one go, choose " +
+  "Select (or hold Shift) and encircle it.";
+const [view, place, beside] = byId("map", "canvas", "map-detail");
+const panel = Object.assign(new Panel(beside, give, HINT), { onclose: clear });
 let map = null;
 let data = null; // {generation, ids, x, y, value, mark}
 let where = new Map(); // id -> its place in data
 let order = []; // places, the oddest first
 let picked = -1;
 let selected = [];
-let card = null;
 let timer = 0;
 let too = false; // whether a selection's verdict also replaces those that are there
 const texts = new Map(); // id -> item
@@ -43,18 +44,14 @@ export async function open() {
   setMode(mode());
   document.querySelector(".legend .if-few").hidden = data.ids.length > MANY;
   ring();
-  if (!panel.childElementCount) hint();
+  if (!beside.childElementCount) panel.clear();
 }
 
 const marks = ({ mark }) => (mark.length > MANY ? mark.map((one) => (one === "flagged" ? "" : one)) : mark);
 
 function wait(words) {
   place.replaceChildren(make("div", { class: "empty" }, make("h2", {}, words)));
-  timer = setTimeout(() => { if (!document.getElementById("map").hidden) open(); }, 1000);
-}
-
-function hint() {
-  panel.replaceChildren(make("p", { class: "soft hint" }, "Texts that are alike lie side by side. Click a point to read it. To judge a region in one go, choose Select (or hold Shift) and encircle it."));
+  timer = setTimeout(() => { if (!view.hidden) open(); }, 1000);
 }
 
 /** New colours after the model has learnt. */
@@ -100,14 +97,7 @@ async function pick(i) {
   ring();
   let one;
   try { one = await item(data.ids[i]); } catch { return; }
-  if (picked !== i) return;
-  if (!card) {
-    panel.replaceChildren(make("button", { type: "button", class: "quiet close", "aria-label": "Close", onclick: clear }, "✕"));
-    card = new Card(panel, { history: true });
-    panel.append(verdictButtons(give));
-  }
-  panel.parentElement.classList.add("opened");
-  card.show(one);
+  if (picked === i) panel.show(one);
 }
 
 function choose(indices) {
@@ -128,14 +118,16 @@ async function drawSelection() {
     make("input", { type: "checkbox", checked: too, onchange: (event) => { too = event.target.checked; } }),
     " change those that are judged already too")] : [];
   const sample = make("ul", { class: "near sample" });
-  panel.replaceChildren(
-    make("h2", { role: "status" }, `${plural(mine.length, "text")} selected${already ? `, ${number(already)} judged already` : ""}`),
-    verdictButtons(give, make("button", { type: "button", class: "big", onclick: clear, title: "Clear (Esc)" }, "Clear")), ...asks,
-    make("h3", {}, mine.length > SAMPLE ? `${SAMPLE} of them, from the oddest to the plainest` : "From the oddest to the plainest"), sample);
-  panel.parentElement.classList.add("opened");
+  const words = `${plural(mine.length, "text")} selected${already ? `, ${number(already)} judged already` : ""}`;
+  beside.replaceChildren(
+    make("h2", { role: "status" }, words),
+    verdictButtons(give, button("Clear", clear, "big", { title: "Clear (Esc)" })), ...asks,
+    make("h3", {}, `${mine.length > SAMPLE ? `${SAMPLE} of them` : "All"}, from the oddest to the plainest`), sample);
+  panel.open();
   const set = new Set(mine);
   const ranked = order.filter((i) => set.has(i));
-  const some = ranked.length <= SAMPLE ? ranked : Array.from({ length: SAMPLE }, (_, k) => ranked[Math.round((k * (ranked.length - 1)) / (SAMPLE - 1))]);
+  const step = Math.max(1, (ranked.length - 1) / (SAMPLE - 1));
+  const some = Array.from({ length: Math.min(SAMPLE, ranked.length) }, (_, k) => ranked[Math.round(k * step)]);
   for (const i of some) {
     let one;
     try { one = await item(data.ids[i]); } catch { return; }
@@ -149,10 +141,8 @@ export function clear() {
   const something = selected.length > 0 || picked >= 0;
   selected = [];
   picked = -1;
-  card = null;
   if (map) map.clearSelection();
-  panel.parentElement.classList.remove("opened");
-  if (something) hint();
+  if (something) panel.clear();
   ring();
   return something;
 }
@@ -177,7 +167,7 @@ function relabel(ids, verdict) {
     if (i !== undefined) data.mark[i] = verdict === "skip" || !verdict ? "" : verdict;
   }
   map.setValues(data.value, data.mark);
-  if (card && ids.includes(card.item.id)) card.show({ ...card.item, label: verdict });
+  if (panel.has(ids)) panel.card.show({ ...panel.card.item, label: verdict });
 }
 
 /** To the next plainer (1) or odder (-1) text. */
@@ -212,8 +202,8 @@ hear("undone", async ({ ids }) => {
     Object.assign(data, { mark: marks(answer) });
     for (const id of ids) texts.delete(id);
     map.setValues(data.value, data.mark);
-    if (card && ids.includes(card.item.id)) card.show(await item(card.item.id));
+    if (panel.has(ids)) panel.card.show(await item(panel.card.item.id));
   } catch { relabel(ids, null); }
 });
-hear("learnt", () => { texts.clear(); if (map && !document.getElementById("map").hidden) refresh(); });
+hear("learnt", () => { texts.clear(); if (map && !view.hidden) refresh(); });
 hear("settle", (ids) => { if (map && !selected.length) for (const id of ids) texts.delete(id); });

@@ -1,9 +1,9 @@
 // The view in which one text after another is judged.
 import { desk, get, hear, tell } from "./api.js";
-import { asked as whyAsked, Card, explain, forgetReasons, said, sentence } from "./card.js";
+import { asked as whyAsked, Card, explain, forgetReasons } from "./card.js";
 import { outbox } from "./outbox.js";
 import { Queue } from "./queue.js";
-import { badge, bdi, make, plural } from "./text.js";
+import { badge, bdi, button, byId, make, plural, said, sentence } from "./text.js";
 
 const AHEAD = 10; // texts at hand
 const FEW = 4;
@@ -12,9 +12,7 @@ const HOLD = 60_000; // milliseconds
 export const queue = new Queue();
 const done = []; // what was judged, the last at the end: {item, who}, or null for what was judged in another view
 const awaited = new Set(); // ids whose undoing shows already
-const place = document.getElementById("present");
-const last = document.getElementById("last");
-const live = document.getElementById("said");
+const [place, last, live] = byId("present", "last", "said");
 let card = null;
 let asking = false;
 let fetched = 0; // when the desk was last asked what to judge
@@ -68,8 +66,12 @@ export function look(step) {
   if (queue.move(step)) draw();
 }
 
+function note(before, mark, text, n) {
+  last.replaceChildren(before, mark, n > 1 ? ` ${plural(n, "text")} ` : " ", bdi(text, 80));
+}
+
 function noteLast(verdict, text, n, unsaved) {
-  last.replaceChildren("Last: ", badge(verdict, unsaved), n > 1 ? ` ${plural(n, "text")} ` : " ", bdi(text, 80));
+  note("Last: ", badge(verdict, unsaved), text, n);
 }
 
 export function draw() {
@@ -84,8 +86,8 @@ export function draw() {
     place.replaceChildren();
     card = new Card(place);
   }
-  const note = queue.at > 0 ? `Looking ahead, ${queue.at} further on. ${whyAsked(item)}` : "";
-  card.show(item, { note });
+  const words = queue.at > 0 ? `Looking ahead, ${queue.at} further on. ${whyAsked(item)}` : "";
+  card.show(item, { note: words });
   const next = queue.items[queue.at + 1];
   // The next one's explanation, once this one's is here: the one being read comes first.
   if (next) explain(item.id).then(() => explain(next.id)).catch(() => {});
@@ -97,18 +99,17 @@ function empty() {
   const none = (title, ...rest) => make("div", { class: "empty" }, make("h2", {}, title), ...rest);
   if (!state || queue.left === null) return none("Fetching texts…");
   if (queue.left > 0 && !outbox.waiting.length) {
-    return none("The last texts are on other desks", make("p", {}, `${plural(queue.left, "text")} left, being judged by somebody else right now.`));
+    const others = `${plural(queue.left, "text")} left, which somebody else is looking at right now.`;
+    return none("The last texts are on other desks", make("p", {}, others));
   }
   if (outbox.waiting.length) return none("Saving…", make("p", {}, "The last verdicts are on their way to the desk."));
-  const { judged } = state;
-  const go = (view, words) => make("button", { type: "button", class: "big", onclick: () => tell("view", view) }, words);
-  return none("All judged",
-    make("p", {}, `${plural(judged.normal + judged.anomaly, "text")} judged, ${plural(judged.anomaly, "anomaly", "anomalies")} found` +
-      (judged.skipped ? `, ${judged.skipped} skipped.` : ".")),
-    make("p", { class: "soft" }, "What next: save the model to score other files with, export the verdicts, or look again at what was judged."),
-    make("p", { class: "buttons" },
-      make("button", { type: "button", class: "big", onclick: () => document.getElementById("open-save").click() }, "Export"),
-      ...(judged.skipped ? [go("browse:skip", "See the skipped")] : []), go("judged", "See what was judged")));
+  const { normal, anomaly, skipped } = state.judged;
+  const all = `${plural(normal + anomaly, "text")} judged, ${plural(anomaly, "anomaly", "anomalies")} found`;
+  return none("All judged", make("p", {}, all, skipped ? `, ${skipped} skipped.` : "."),
+    make("p", { class: "soft" }, "What next: save the model to score other files with, or export the verdicts."),
+    make("p", { class: "buttons" }, button("Export", () => tell("view", "save")),
+      ...(skipped ? [button("See the skipped", () => tell("view", "browse:skip"))] : []),
+      button("See what was judged", () => tell("view", "judged"))));
 }
 
 hear("queue", ({ queue: answer, asked }) => {
@@ -136,7 +137,7 @@ hear("undone", async ({ ids, verdict, text }) => {
     say("There is nothing to undo.");
     return;
   }
-  last.replaceChildren("Undone: ", badge(verdict), ids.length > 1 ? ` ${plural(ids.length, "text")} ` : " ", bdi(text, 80));
+  note("Undone: ", badge(verdict), text, ids.length);
   say(`Undone: ${said(verdict, ids.length)}.`);
   if (awaited.delete(ids[0])) return;
   for (const id of ids) queue.settled.delete(id);

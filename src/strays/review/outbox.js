@@ -113,8 +113,8 @@ class Outbox {
     const sender = { who, client: desk.client };
     const asked = performance.now();
     try {
-      const answer = await (kind === "undo" ? post("/api/undo", sender) : post("/api/verdicts", { ids, verdict, ...sender }));
-      return { ...answer, asked };
+      const [path, body] = kind === "undo" ? ["/api/undo", sender] : ["/api/verdicts", { ids, verdict, ...sender }];
+      return { ...(await post(path, body)), asked };
     } catch (trouble) {
       entry.uncertain = trouble.gone;
       throw trouble;

@@ -1,13 +1,13 @@
-// The page as a whole: views, keys, dialogs, and asking the desk how things stand.
-import { desk, get, hear, know, post, tell } from "./api.js";
+// The page as a whole: views, keys, and asking the desk how things stand.
+import { desk, get, hear, know, tell } from "./api.js";
 import * as browse from "./browse.js";
-import { sentence } from "./card.js";
 import * as map from "./desk_map.js";
+import "./dialogs.js";
 import * as judged from "./judged.js";
 import { draw, fetchQueue, holdOn, judge, look, say, undo } from "./judge.js";
 import { outbox } from "./outbox.js";
 import "./progress.js";
-import { badge, bdi, make, number, plural } from "./text.js";
+import { plural, sentence } from "./text.js";
 
 const IDLE = 3000; // milliseconds between looks at the desk's state
 const BUSY = 1000; // while it learns or saves
@@ -22,7 +22,7 @@ const ACTS = {
 };
 let view = "judge";
 
-// ---- views ------------------------------------------------------------------------------------------------------------
+// ---- views ----------------------------------------------------------------------------------------------------------
 
 function go(wish) {
   const [name, filter] = wish.split(":");
@@ -37,11 +37,13 @@ function go(wish) {
   if (desk.state && ACTS[view].enter) ACTS[view].enter(filter);
 }
 
-for (const button of document.querySelectorAll("nav [data-view]")) button.addEventListener("click", () => go(button.dataset.view));
+for (const button of document.querySelectorAll("nav [data-view]")) {
+  button.addEventListener("click", () => go(button.dataset.view));
+}
 addEventListener("popstate", () => go(location.hash.slice(1)));
-hear("view", go);
+hear("view", (wish) => (wish === "save" ? $("save").showModal() : go(wish)));
 
-// ---- keys -------------------------------------------------------------------------------------------------------------
+// ---- keys -----------------------------------------------------------------------------------------------------------
 
 const KEYS = {
   n: () => act("normal"), a: () => act("anomaly"), s: () => act("skip"), u: () => act("undo"),
@@ -83,8 +85,9 @@ function onKey(event) {
 document.addEventListener("keydown", onKey);
 hear("key", onKey);
 hear("act", act);
+hear("watch", () => watch());
 
-// ---- how the desk is --------------------------------------------------------------------------------------------------
+// ---- how the desk is ------------------------------------------------------------------------------------------------
 
 let timer = 0;
 async function watch() {
@@ -121,7 +124,8 @@ hear("reach", ({ gone, message, locked }) => {
   const was = !$("gone").hidden;
   $("gone").hidden = !gone;
   if (gone) {
-    const waiting = outbox.waiting.length ? ` ${plural(outbox.waiting.length, "verdict")} not saved yet: kept here and sent as soon as it answers.` : "";
+    const n = outbox.waiting.length;
+    const waiting = n ? ` ${plural(n, "verdict")} not saved yet: kept here and sent as soon as it answers.` : "";
     const words = `${message}${waiting}${locked ? "" : " Is strays review still running?"}`;
     if ($("gone").textContent !== words) $("gone").textContent = words;
   } else if (was) {
@@ -137,66 +141,14 @@ hear("state", ({ state, before }) => {
   $("file").textContent = name;
   $("file").title = state.file || state.project;
   $("trouble").hidden = !state.trouble;
-  $("trouble").textContent = state.trouble ? `${sentence(state.trouble)}. The last model stays; you can go on judging.` : "";
-  $("about").textContent = `${number(state.n_rows)} rows, ${plural(state.n_texts, "different text")}. Encoder ${state.encoder}, detector ${state.detector}; flagged: ${state.threshold}. Verdicts are in ${state.project}.`;
-  if (before && before.refitting && !state.refitting && !state.trouble) say(`Learnt from ${plural(state.learnt.n_labels, "label")}.`);
-  if (state.save) drawSave(state.save);
+  $("trouble").textContent = `${sentence(state.trouble)}. The last model stays; you can go on judging.`;
+  $("about").textContent = `${plural(state.n_rows, "row")}, ${plural(state.n_texts, "different text")}. ` +
+    `Encoder ${state.encoder}, detector ${state.detector}; flagged: ${state.threshold}. ` +
+    `Verdicts are in ${state.project}.`;
+  const done = before && before.refitting && !state.refitting && !state.trouble;
+  if (done) say(`Learnt from ${plural(state.learnt.n_labels, "label")}.`);
   if (state.refitting && before && !before.refitting) watch(); // look more often from now on
 });
-
-// ---- what is not saved yet --------------------------------------------------------------------------------------------
-
-hear("outbox", (waiting) => {
-  const troubled = waiting.filter((entry) => entry.trouble);
-  $("unsaved").textContent = waiting.length ? `${waiting.length} unsaved` : "✓ saved";
-  $("unsaved").classList.toggle("waiting", waiting.length > 0);
-  $("unsaved").classList.toggle("troubled", troubled.length > 0);
-  $("waiting").replaceChildren(...waiting.map((entry) => make("li", {},
-    entry.kind === "undo" ? "undo" : badge(entry.verdict, true), " ", bdi(entry.text, 120),
-    make("span", { class: "soft" }, entry.trouble ? ` ${entry.trouble}` : ""), " ",
-    ...(entry.refused ? [make("button", { type: "button", class: "quiet", onclick: () => outbox.drop(entry) }, "Drop")] : []))),
-  ...(waiting.length ? [] : [make("li", { class: "soft" }, "All verdicts are saved.")]));
-});
-hear("refused", () => { if (!$("outbox").open) $("outbox").showModal(); });
-$("unsaved").addEventListener("click", () => $("outbox").showModal());
-$("send-again").addEventListener("click", () => outbox.again());
-
-// ---- dialogs ----------------------------------------------------------------------------------------------------------
-
-for (const name of ["save", "help", "name"]) $(`open-${name}`).addEventListener("click", () => $(name).showModal());
-for (const dialog of document.querySelectorAll("dialog")) {
-  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
-}
-
-function drawSave({ folder, state, words }) {
-  $("save-model").disabled = state === "working";
-  $("save-state").textContent = { none: "", working: "Saving the model…", done: sentence(words || `saved to ${folder}`), failed: `Not saved: ${words}` }[state] || "";
-  $("save-command").hidden = state !== "done";
-  const quoted = /^[\w@%+=:,./-]+$/.test(folder || "") ? folder : `'${(folder || "").replaceAll("'", "'\\''")}'`;
-  $("save-command").querySelector("code").textContent = `strays score more.csv --model ${quoted} --out scored.csv`;
-}
-
-$("save-model").addEventListener("click", async () => {
-  $("save-model").disabled = true;
-  $("save-state").textContent = "Saving the model…";
-  try { await post("/api/model", {}); await watch(); } catch (trouble) {
-    $("save-state").textContent = trouble.message;
-    $("save-model").disabled = false;
-  }
-});
-
-$("save-command").querySelector("button").addEventListener("click", async (event) => {
-  const code = $("save-command").querySelector("code");
-  try {
-    await navigator.clipboard.writeText(code.textContent);
-    event.target.textContent = "Copied";
-  } catch { getSelection().selectAllChildren(code); } // no clipboard here: selected, to be copied by hand
-});
-
-const showName = () => { $("open-name").textContent = desk.who || "you"; };
-$("who").value = desk.who;
-$("who").addEventListener("input", () => { desk.who = $("who").value; showName(); });
-showName();
 
 go(location.hash.slice(1) || "judge");
 draw();

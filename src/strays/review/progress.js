@@ -1,9 +1,9 @@
 // How far one is: judged, found, still hidden, and when the model learns next.
 import { get, hear, desk } from "./api.js";
 import { outbox } from "./outbox.js";
-import { number, plural } from "./text.js";
+import { byId, make, number, plural } from "./text.js";
 
-const [count, hidden, learning, curve] = ["count", "hidden", "learning", "curve"].map((id) => document.getElementById(id));
+const [count, hidden, learning, curve] = byId("count", "hidden", "learning", "curve");
 const MOST = 1000; // events in the curve
 const LATEST = 100;
 const NEWS = 6000;
@@ -21,7 +21,8 @@ function drawNumbers() {
   const pending = (verdict) => waiting.reduce((n, entry) => n + (entry.verdict === verdict ? entry.ids.length : 0), 0);
   const judged = state.judged.normal + state.judged.anomaly + pending("normal") + pending("anomaly");
   const skipped = state.judged.skipped + pending("skip");
-  count.replaceChildren(strong(number(judged)), ` judged`, soft(` of ${plural(state.n_texts, "text")}${skipped ? `, ${number(skipped)} skipped` : ""}`));
+  const rest = ` of ${plural(state.n_texts, "text")}${skipped ? `, ${number(skipped)} skipped` : ""}`;
+  count.replaceChildren(strong(number(judged)), " judged", soft(rest));
   const all = judged + state.given.normal + state.given.anomaly >= state.n_texts;
   const about = all ? null : state.hidden; // nothing can hide where all is judged
   hidden.replaceChildren(strong(number(state.judged.anomaly + pending("anomaly")), "is-anomaly"), " found");
@@ -37,14 +38,15 @@ function drawNumbers() {
     const { learnt } = state;
     const did = learnt.n_labels ? `learnt from ${plural(learnt.n_labels, "label")}` : "no labels yet";
     const news = performance.now() < newsUntil && learnt.says;
-    learning.replaceChildren(strong(did), news ? `: ${learnt.says}` : ` · ${learnt.n_labels ? "again" : "learns"} after ${more} more`);
+    const next = ` · ${learnt.n_labels ? "again" : "learns"} after ${more} more`;
+    learning.replaceChildren(strong(did), news ? `: ${learnt.says}` : next);
     learning.title = learnt.says || "";
   }
   learning.classList.toggle("busy", state.refitting);
 }
 
-const strong = (words, kind = "") => Object.assign(document.createElement("b"), { textContent: words, className: kind });
-const soft = (words) => Object.assign(document.createElement("span"), { textContent: words, className: "soft" });
+const strong = (words, kind = "") => make("b", { class: kind }, words);
+const soft = (words) => make("span", { class: "soft" }, words);
 
 /** Anomalies found (upwards) against texts judged (to the right). */
 function drawCurve() {
@@ -60,14 +62,16 @@ function drawCurve() {
     points.push([verdicts.size, found]);
   }
   const [across, up] = [Math.max(10, verdicts.size), Math.max(3, ...points.map((point) => point[1]))];
-  const path = points.map(([x, y], i) => `${i ? "L" : "M"}${((120 * x) / across).toFixed(1)} ${(25 - (23 * y) / up).toFixed(1)}`).join("");
+  const at = ([x, y]) => `${((120 * x) / across).toFixed(1)} ${(25 - (23 * y) / up).toFixed(1)}`;
+  const path = `M${points.map(at).join("L")}`;
   const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
   line.setAttribute("d", path);
   const area = line.cloneNode();
   area.setAttribute("d", `${path}V26H0Z`);
   area.setAttribute("class", "area");
   curve.replaceChildren(area, line);
-  curve.setAttribute("aria-label", `${plural(found, "anomaly", "anomalies")} found in ${plural(verdicts.size, "verdict")}`);
+  const words = `${plural(found, "anomaly", "anomalies")} found in ${plural(verdicts.size, "verdict")}`;
+  curve.setAttribute("aria-label", words);
 }
 
 /** The latest events, or at first as many as the curve shows. */
