@@ -191,19 +191,35 @@ def test_a_refit_changes_what_comes_and_never_the_present_text(page: Page) -> No
     press(page, "anana")
     wait_saved(page)
     assert present(page) == ahead[5]
-    press(page, "jj")  # the third of those to come, which the desk does not promise to keep
+    press(page, "jjjj")  # one further on, which the desk does not promise to keep
     there, text = present(page), page.locator("#judge .text").inner_text()
     wait_learnt(page, generation)
     labels = ask(page, "/api/state")["learnt"]["n_labels"]
     until(page, f"document.getElementById('learning').textContent.startsWith('learnt from {labels} ')")
     page.wait_for_timeout(500)  # for what comes next
     assert (present(page), page.locator("#judge .text").inner_text()) == (there, text)
-    press(page, "kk")
+    press(page, "kkkk")
     after = upcoming(page)
-    assert after[:3] == ahead[5:8]
-    assert after[3:] != ahead[8:14]
+    assert after[:5] == ahead[5:10]
     fresh = [str(item["id"]) for item in ask(page, f"/api/queue?client={client}&n=10")["items"]]
-    assert after[3:] == [id_ for id_ in fresh if id_ not in after[:3]][:6]
+    assert fresh != ahead[5:15]
+    assert after[5:] == [id_ for id_ in fresh if id_ not in after[:5]][:4]
+
+
+def test_a_new_order_leaves_the_present_text_and_those_before_it(page: Page) -> None:
+    press(page, "jjj")
+    there, ahead = present(page), [str(item["id"]) for item in ask(page, "/api/queue?client=third&n=8")["items"]]
+    queue = ask(page, "/api/queue?client=third&n=8")
+    state = ask(page, "/api/state") | {"generation": 10_000}
+    for path, answer in (("queue*", queue), ("state", state)):
+        body = json.dumps(answer)
+        page.route(f"**/api/{path}", lambda route, body=body: route.fulfill(body=body, content_type="application/json"))
+    with page.expect_response("**/api/queue*"):
+        pass  # the page sees that the model has learnt, and asks
+    page.wait_for_timeout(200)
+    assert present(page) == there
+    shown = upcoming(page, 6)
+    assert shown == [there, *ahead[:6]]
 
 
 def test_a_verdict_shows_at_once_and_is_called_unsaved_until_the_desk_has_it(page: Page) -> None:
