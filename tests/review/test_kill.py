@@ -45,7 +45,7 @@ for _ in sys.stdin:
 
 def test_no_acknowledged_verdict_is_lost(tmp_path: Path) -> None:
     path, rng = tmp_path / "x.strays", random.Random(0)
-    acknowledged: dict[int, tuple[list[int], str]] = {}
+    acknowledged: list[tuple[int, list[int], str]] = []
     sent = 0
     with subprocess.Popen(
         [sys.executable, "-c", FORKING, str(path)],
@@ -59,10 +59,8 @@ def test_no_acknowledged_verdict_is_lost(tmp_path: Path) -> None:
             desks.stdin.write("go\n")
             pid, link = desks.stdout.readline().split()
             base, token = link.split("/?token=")
-            last, killing = (
-                rng.randint(0, 8),
-                threading.Timer(rng.uniform(0, 0.03), os.kill, (int(pid), signal.SIGKILL)),
-            )
+            last = rng.randint(0, 8)
+            killing = threading.Timer(rng.uniform(0, 0.03), os.kill, (int(pid), signal.SIGKILL))
             with httpx.Client(base_url=base, headers={"authorization": f"Bearer {token}"}) as http:
                 try:
                     for i in range(1000):
@@ -73,21 +71,22 @@ def test_no_acknowledged_verdict_is_lost(tmp_path: Path) -> None:
                         sent += 1
                         body = {"ids": ids, "verdict": verdict, "who": "ada", "client": "a"}
                         answer = http.post("/api/verdicts", json=body)
-                        acknowledged[answer.json()["event"]] = (ids, verdict)
+                        acknowledged.append((answer.json()["event"], ids, verdict))
                 except httpx.HTTPError:
                     pass
             assert desks.stdout.readline() == "ended\n"
         desks.stdin.close()
     events = {event.id: event for event in LabelStore(path).events()}
     assert len(acknowledged) > KILLS
-    for number, (ids, verdict) in acknowledged.items():
+    assert len({number for number, *_ in acknowledged}) == len(acknowledged)
+    for number, ids, verdict in acknowledged:
         assert (set(events[number].judgements), events[number].verdict) == (set(ids), verdict)
     assert len(acknowledged) <= len(events) <= sent  # what was under way may have been written, whole
     assert all(event.judgements for event in events.values())
     history = History()
     for event in events.values():
         history.add(event)
-    last = max(acknowledged)
+    last = acknowledged[-1][0]
     newer = {text for number, event in events.items() if number > last for text in event.judgements}
     assert all(history.standing(text).id == last for text in set(events[last].judgements) - newer)
 
