@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parent
 EXAMPLES = DOCS.parent / "examples"
-WIDTH, HEIGHT = 960, 2400  # all of it in view, so that nothing scrolls while a picture is taken
+WIDTH, HEIGHT = 1040, 2400  # all of it in view, so that nothing scrolls while a picture is taken
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def example_report(page: Path) -> None:
         keep_examples=KEPT_EXAMPLES,
         progress=quiet,
     )
-    write_report(found, str(page), fitted_here=True, top=3, progress=quiet)
+    write_report(found, str(page), fitted_here=True, top=2, progress=quiet)
 
 
 def report_pictures(opened: Browser) -> None:
