@@ -247,7 +247,8 @@ def main() -> None:
         "layout": neighbours_kept(options.data) if options.data else None,
         "map": {"points": made["points_on_the_map"], "strays": ours, "plotly": theirs, "ratio": ratios(ours, theirs)},
         "note": "Chromium without a GPU, which WebGL runs on in software here",
-        "machine": machine("plotly", "playwright", "scikit-learn") | {"threads": os.environ.get("OMP_NUM_THREADS")},
+        "machine": machine("plotly", "playwright", "scikit-learn")
+        | {"threads": os.environ.get("OMP_NUM_THREADS"), "processes_waiting": round(os.getloadavg()[1], 1)},
     }
     print(json.dumps(result["map"], indent=2))
     write_json("report.json", result)
