@@ -36,6 +36,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.encoding --data "$(DATA)"
 	$(BIN)/python -m benchmarks.precision --data "$(DATA)"
 	$(BIN)/python -m benchmarks.cascade --data "$(DATA)"
+	$(BIN)/python -m benchmarks.report --data "$(DATA)"
 	$(BIN)/python -m benchmarks.auto_paper --data "$(DATA)"
 	$(BIN)/python -m benchmarks.regret --data "$(DATA)" --corpora $(ENGLISH)
 	$(BIN)/python -m benchmarks.validity --data "$(DATA)" --corpora $(ENGLISH)

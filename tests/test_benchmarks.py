@@ -150,3 +150,25 @@ def test_the_desk_keeps_to_its_bars() -> None:
         assert found["rows"] == 10_000
         assert found["busy_ms"]["p95"] < found["bars"]["p95_busy_ms"]
         assert found["refit_seconds_max"] < found["bars"]["refit_seconds_max"]
+
+
+def test_the_report_keeps_its_bars() -> None:
+    found = json.loads((RESULTS / "report.json").read_text())
+    assert found["page"]["rows"] == 100_000
+    assert found["page"]["page_bytes"] < 10_000_000
+    assert found["page"]["seconds_beyond_scoring"] < 30
+    assert found["map"]["points"] == 20_000
+    for hand in ("pan", "zoom"):
+        assert found["map"]["strays"][hand]["frame_ms_p95"] < found["map"]["plotly"][hand]["frame_ms_p95"]
+    kept = found["layout"]["trustworthiness"]
+    assert kept["layout"] > kept["principal_components"] + 0.1
+
+
+def test_ratios_are_ours_to_theirs() -> None:
+    from benchmarks.report import ratios
+
+    hand = {"frame_ms_p95": 10.0}
+    ours = {"bytes": 1, "ms_until_drawn": 50} | dict.fromkeys(("pan", "zoom", "hover"), hand)
+    theirs = {"bytes": 4, "ms_until_drawn": 100} | dict.fromkeys(("pan", "zoom", "hover"), {"frame_ms_p95": 40.0})
+    found = ratios(ours, theirs)
+    assert (found["bytes"], found["ms_until_drawn"], found["pan"]["frame_ms_p95"]) == (0.25, 0.5, 0.25)

@@ -21,7 +21,7 @@ FOLDS = 5
 # Corners of a drawn curve; more cannot be told apart on a page.
 MOST_CORNERS = 400
 # Texts that are fitted on and judged by in turns: more take minutes.
-MOST_FITTED, MOST_JUDGED = 2500, 1500
+MOST_FITTED, MOST_JUDGED = 2000, 1200
 
 
 def curves(y: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
