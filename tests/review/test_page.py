@@ -136,6 +136,11 @@ def until(page: Page, true: str, arg: Any = None) -> None:
         page.wait_for_timeout(30)
 
 
+def answer_with(page: Page, path: str, data: Any) -> None:
+    """Let requests be answered with this instead of by the desk."""
+    page.route(path, lambda route: route.fulfill(body=json.dumps(data), content_type="application/json"))
+
+
 def wait_saved(page: Page) -> None:
     until(page, "document.getElementById('unsaved').textContent === '✓ saved'")
 
@@ -208,18 +213,15 @@ def test_a_refit_changes_what_comes_and_never_the_present_text(page: Page) -> No
 
 def test_a_new_order_leaves_the_present_text_and_those_before_it(page: Page) -> None:
     press(page, "jjj")
-    there, ahead = present(page), [str(item["id"]) for item in ask(page, "/api/queue?client=third&n=8")["items"]]
-    queue = ask(page, "/api/queue?client=third&n=8")
-    state = ask(page, "/api/state") | {"generation": 10_000}
-    for path, answer in (("queue*", queue), ("state", state)):
-        body = json.dumps(answer)
-        page.route(f"**/api/{path}", lambda route, body=body: route.fulfill(body=body, content_type="application/json"))
+    there, queue = present(page), ask(page, "/api/queue?client=third&n=8")
+    answer_with(page, "**/api/queue*", queue)
+    answer_with(page, "**/api/state", ask(page, "/api/state") | {"generation": 10_000})
     with page.expect_response("**/api/queue*"):
         pass  # the page sees that the model has learnt, and asks
     page.wait_for_timeout(200)
     assert present(page) == there
     shown = upcoming(page, 6)
-    assert shown == [there, *ahead[:6]]
+    assert shown == [there, *(str(item["id"]) for item in queue["items"][:6])]
 
 
 def test_a_verdict_shows_at_once_and_is_called_unsaved_until_the_desk_has_it(page: Page) -> None:
@@ -275,7 +277,7 @@ def test_the_key_after_an_undo_judges_the_text_that_came_back(page: Page) -> Non
 
 def test_a_fit_that_failed_is_told_and_the_work_goes_on(page: Page) -> None:
     state = ask(page, "/api/state") | {"trouble": "the model has not learnt from the last verdicts: too odd"}
-    page.route("**/api/state", lambda route: route.fulfill(body=json.dumps(state), content_type="application/json"))
+    answer_with(page, "**/api/state", state)
     page.wait_for_selector("#trouble:not([hidden])")
     assert "too odd" in page.locator("#trouble").inner_text()
     before = present(page)

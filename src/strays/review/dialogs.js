@@ -18,6 +18,7 @@ for (const dialog of document.querySelectorAll("dialog")) {
 // ---- what is not saved yet ------------------------------------------------------------------------------------------
 
 hear("outbox", (waiting) => {
+  unsaved.removeAttribute("aria-label");
   unsaved.textContent = waiting.length ? `${waiting.length} unsaved` : "✓ saved";
   unsaved.classList.toggle("waiting", waiting.length > 0);
   unsaved.classList.toggle("troubled", waiting.some((entry) => entry.trouble));

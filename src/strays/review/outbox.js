@@ -15,13 +15,11 @@ class Outbox {
   /** What an earlier visit of this tab left unsent, of the same project. */
   recall() {
     this.place = `strays-unsaved ${desk.state.project}`;
-    try {
-      const left = JSON.parse(sessionStorage.getItem(this.place)) || [];
-      this.waiting.unshift(...left);
-      return left;
-    } catch {
-      return [];
-    }
+    let left = [];
+    try { left = JSON.parse(sessionStorage.getItem(this.place)) || []; } catch { /* nothing was kept */ }
+    this.waiting.unshift(...left);
+    this._changed();
+    return left;
   }
 
   forget() {
