@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import subprocess
 import sys
 import tempfile
@@ -100,6 +101,7 @@ def main() -> None:
     parser.add_argument("--data", help="file of texts to take instead of made-up titles")
     options = parser.parse_args()
     result: dict[str, Any] = {"rows": options.rows, "verdicts": options.verdicts, "pause_seconds": PAUSE}
+    result["load_before"] = round(os.getloadavg()[0], 2)  # what else ran: seconds of a fit mean little beside it
     with tempfile.TemporaryDirectory() as folder:
         for kind, every in (("idle", 10**6), ("busy", 1)):
             file = Path(options.data) if options.data else Path(folder) / f"{kind}.csv"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from strays.errors import UsageError
 from strays.review import clients
-from strays.review.asking import WHY
+from strays.review.asking import WHY, Ask
 from strays.review.backroom import Backroom
 from strays.review.desk import Desk, UnknownTextError
 from strays.review.store import LabelStore
@@ -20,6 +21,20 @@ from tests.review.conftest import make_desk
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return make_desk(tmp_path / "farm.strays")
+
+
+@pytest.fixture(autouse=True)
+def oddest_first(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, tuple[int, int]]]:
+    """Questions in the order of the scores, and the tallies that were given; which to ask is asking.py's business."""
+    tallies = []
+
+    def questions(scores: np.ndarray, X: np.ndarray, y: Any, open_: np.ndarray, n: int, *, tally: Any, rng: Any) -> Any:
+        tallies.append(tally)
+        order = np.argsort(-scores, kind="stable")
+        return [Ask(int(row), "odd") for row in order[open_[order]][:n]]
+
+    monkeypatch.setattr("strays.review.desk.questions", questions)
+    return tallies
 
 
 def ids(queue: dict[str, Any]) -> list[int]:
@@ -197,6 +212,19 @@ def test_a_verdict_remembers_what_the_model_said_and_why_it_was_asked(desk: Desk
     assert event.judgements[item["id"]].why == "odd"
     assert event.judgements[30].why is None  # nobody asked about it
     assert desk.item(item["id"] - 1)["why"]["kind"] == "odd"
+
+
+def test_what_each_kind_of_question_found_is_told_to_the_next(desk: Desk, oddest_first: list) -> None:
+    asked = ids(desk.queue("a", 6))
+    desk.judge(asked[:2], "anomaly", "ada", "a")
+    desk.judge([asked[2], 30], "normal", "ada", "a")  # nobody had asked about 30
+    desk.judge(asked[3:4], "skip", "ada", "a")
+    desk.judge(asked[4:6], "anomaly", "ada", "a")
+    desk.undo("ada", "a")
+    desk.judge([31], "normal", "ada", "a")
+    desk.work()
+    assert oddest_first[0]["odd"] == (0, 0)
+    assert oddest_first[-1] == {"odd": (2, 1), "unsure": (0, 0), "different": (0, 0)}
 
 
 def test_questions_that_run_short_are_made_anew(tmp_path: Path) -> None:

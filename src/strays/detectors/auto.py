@@ -48,7 +48,8 @@ class AutoDetector(Detector):
     n_neighbors
         k of the part `nearest`.
     memory
-        Most normal rows, and most known anomalies, that are kept to compare with: of more, evenly spaced ones.
+        Most normal rows, and most known anomalies, that are kept to compare with: of more, evenly spaced ones, half of
+        them rows labelled normal where there are as many.
     flag_rate
         Share of presumed normal training rows that `predict` flags.
 
@@ -101,7 +102,7 @@ class AutoDetector(Detector):
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         self.n_known_ = int((y < 0).sum())
-        kept = _varied(X, np.flatnonzero(y >= 0), self.memory)
+        kept = _varied(X, _kept_normals(y, self.memory), np.flatnonzero(y >= 0))
         normals, known = X[kept], X[evenly(np.flatnonzero(y < 0), self.memory)]
         may_be_wrong = y[kept] == 0
         self.center_ = normals.mean(axis=0, dtype=np.float64)
@@ -242,9 +243,15 @@ class AutoDetector(Detector):
         return sentence
 
 
-def _varied(X: np.ndarray, rows: np.ndarray, most: int) -> np.ndarray:
-    """Evenly spaced rows, one that differs from the rest among them where all would be equal."""
-    kept = evenly(rows, most)
+def _kept_normals(y: np.ndarray, most: int) -> np.ndarray:
+    """Evenly spaced normals; those that a person called normal come first where others are only presumed so."""
+    sure, presumed = np.flatnonzero(y > 0), np.flatnonzero(y == 0)
+    n_sure = min(len(sure), max(most // 2, most - len(presumed)))
+    return np.sort(np.concatenate([evenly(sure, n_sure), evenly(presumed, most - n_sure)]))
+
+
+def _varied(X: np.ndarray, kept: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The kept rows, one of `rows` that differs from the rest among them where all would be equal."""
     if (X[kept] == X[kept[0]]).all():
         kept[-1] = next(row for row in rows if (X[row] != X[kept[0]]).any())
     return kept

@@ -160,6 +160,16 @@ def pollute(
     return Scenario(**parts)
 
 
+def pile(corpus: LabelledCorpus, share: float, seed: int, *, most_normals: int = 9800) -> Part:
+    """Normals of all splits, and anomalies evenly from every class, a share of the whole: a pile to look through."""
+    key = _keys(corpus, seed)
+    order = np.argsort(key, kind="stable")
+    label = corpus.label[order]
+    normals = order[label == corpus.spec.normal][:most_normals]
+    kinds = [order[label == kind] for kind in corpus.kinds]
+    return _mixed(normals, np.array(_evenly(kinds, round(share / (1 - share) * len(normals))), dtype=int), key)
+
+
 def split_at_random(corpus: LabelledCorpus, seed: int) -> Scenario:
     """70 % of the normals and of the anomalies to train on, the rest to test on, whatever the file's own splits.
 

@@ -1,17 +1,35 @@
-"""Which texts to ask a person about next, and why each."""
+"""Which texts to ask a person about next, and why each.
+
+There are three kinds of questions, of which none is the best everywhere:
+
+    odd        the highest score: finds anomalies as long as the model knows what to look for
+    unsure     the score midway between those of the normals and of the anomalies judged so far: shows where to stop
+    different  of the odd ones, the text farthest from all that was judged: finds what the model does not know of
+
+Each kind is asked as often as it is likely to be the one that finds most: its chance of a hit is drawn from a Beta
+distribution of its hits and misses so far, and the highest draw asks (Thompson sampling; Thompson 1933). Where the
+oddest texts are anomalies, nearly all questions are about the oddest; where they are not, others get their turn.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from strays.sampling import evenly
+
 # Why a text is asked about, by kind, in words for the person who is asked.
 WHY = {
     "odd": "among the oddest that nobody has judged",
-    "unsure": "the model is least sure of it",
-    "different": "unlike all that has been judged so far",
+    "unsure": "between what was called normal and what was called an anomaly",
+    "different": "odd, and unlike all that has been judged so far",
 }
+# Hits and misses that each kind starts with; chosen on dev corpora, see benchmarks/LOG.md.
+PRIOR = {"odd": (2, 2), "unsure": (1, 3), "different": (1, 3)}
+# `different` looks among this many of the oddest open texts, and away from at most this many judged ones.
+POOL, MOST_JUDGED = 500, 2000
 
 
 @dataclass(frozen=True)
@@ -22,11 +40,65 @@ class Ask:
     why: str
 
 
-def questions(scores: np.ndarray, X: np.ndarray, y: np.ndarray, open_: np.ndarray, n: int) -> list[Ask]:
-    """The next n texts to ask about, the most useful first.
+def questions(
+    scores: np.ndarray,
+    X: np.ndarray,
+    y: np.ndarray,
+    open_: np.ndarray,
+    n: int,
+    *,
+    tally: Mapping[str, tuple[int, int]],
+    rng: np.random.Generator,
+) -> list[Ask]:
+    """The next n texts to ask about, in the order to ask in.
 
     `scores` and embeddings `X` are of all texts; `y` is what people said (+1 normal, -1 anomaly, 0 nothing); `open_`
-    says which texts may be asked about.
+    says which texts may be asked about; `tally` has the hits and misses of each kind of question so far.
     """
-    order = np.argsort(-scores, kind="stable")
-    return [Ask(int(row), "odd") for row in order[open_[order]][:n]]
+    rows = np.flatnonzero(open_)
+    by_score = rows[np.argsort(-scores[rows], kind="stable")]
+    by_edge = rows[np.argsort(np.abs(scores[rows] - _edge(scores, y)), kind="stable")]
+    next_of = {"odd": iter(by_score), "unsure": iter(by_edge)}
+    away = _Away(X, by_score[:POOL], evenly(np.flatnonzero(y), MOST_JUDGED))
+    asked: dict[int, str] = {}
+    while len(asked) < min(n, len(rows)):
+        draws = {kind: rng.beta(*np.add(PRIOR[kind], tally.get(kind, (0, 0)))) for kind in PRIOR}
+        kind = max(draws, key=lambda kind: draws[kind])
+        row = away.farthest() if kind == "different" else None
+        if row is None:
+            kind = "odd" if kind == "different" else kind
+            row = next(int(row) for row in next_of[kind] if row not in asked)
+        asked[row] = kind
+        away.add(row)
+    return [Ask(row, kind) for row, kind in asked.items()]
+
+
+def _edge(scores: np.ndarray, y: np.ndarray) -> float:
+    """The score midway between the median normal and the median anomaly judged; the highest where one is missing."""
+    if not (y > 0).any() or not (y < 0).any():
+        return float(scores.max(initial=0.0))
+    return float((np.median(scores[y > 0]) + np.median(scores[y < 0])) / 2)
+
+
+class _Away:
+    """How far some candidates are from all that was judged or is about to be asked."""
+
+    def __init__(self, X: np.ndarray, candidates: np.ndarray, judged: np.ndarray) -> None:
+        self.X = X
+        self.candidates = candidates
+        self.distance = np.full(len(candidates), np.inf)
+        if len(candidates) and len(judged):
+            near, far = X[candidates], X[judged]
+            squares = (near**2).sum(axis=1)[:, None] + (far**2).sum(axis=1) - 2 * near @ far.T
+            self.distance = squares.min(axis=1).clip(min=0)
+
+    def add(self, row: int) -> None:
+        apart = ((self.X[self.candidates] - self.X[row]) ** 2).sum(axis=1)
+        self.distance = np.minimum(self.distance, apart)
+        self.distance[self.candidates == row] = -1  # gone, also where others lie in the same place
+
+    def farthest(self) -> int | None:
+        """The candidate farthest away, of equally far ones the oddest; None where all have gone."""
+        if self.distance.max(initial=-1) < 0:
+            return None
+        return int(self.candidates[self.distance.argmax()])

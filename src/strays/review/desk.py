@@ -318,17 +318,24 @@ class Desk:
     def _with_questions(self, generation: Generation) -> Generation:
         with self.lock:
             y, open_ = parse_labels(self.labels, len(self.labels)), self._open.copy()
-        asks = questions(generation.ranking.anomaly_score, self.learner.X, y, open_, ASKED_AHEAD)
+            judged, rng = self._judged(), np.random.default_rng([self.learner.random_state, self.history.last])
+        hits, misses = (Counter(j.why for j, verdict in judged if verdict == kind) for kind in ("anomaly", "normal"))
+        tally = {kind: (hits[kind], misses[kind]) for kind in WHY}
+        scores = generation.ranking.anomaly_score
+        asks = questions(scores, self.learner.X, y, open_, ASKED_AHEAD, tally=tally, rng=rng)
         return replace(generation, asks=asks, why={ask.row: ask.why for ask in asks})
+
+    def _judged(self) -> list[tuple[Judgement, str]]:
+        """The standing verdicts but for skips, each with what the model had said, the oldest first."""
+        standing = sorted(self._standing.items(), key=lambda item: (item[1].id, item[0]))
+        return [(e.judgements[self.ids[place]], e.verdict) for place, e in standing if e.verdict != "skip"]
 
     def _count_hidden(self, generation: Generation | None = None) -> None:
         p_value = (generation or self.generation).ranking.p_value
         with self.lock:
-            judged = [
-                (event.judgements[self.ids[place]].p_value, event.verdict) for place, event in self._standing.items()
-            ]
+            judged = self._judged()
             p_open = p_value[[label is None for label in self.labels]]
-        told = [(p, 1 if verdict == "normal" else -1) for p, verdict in judged if p is not None and verdict != "skip"]
+        told = [(j.p_value, 1 if verdict == "normal" else -1) for j, verdict in judged if j.p_value is not None]
         p, y = (np.array(column) for column in zip(*told, strict=True)) if told else (np.empty(0), np.empty(0))
         self.hidden = still_hidden(p, y, p_open)
 

@@ -1,0 +1,106 @@
+"""How many anomalies does a person find who judges 200 texts at the desk? The corpus's own labels are the person.
+
+    python -m benchmarks.labelling --data DIR [--corpora NAME ...] [--seeds 3]
+
+A pile is all normals of a corpus, at most 9,800, and anomalies of every kind, 2 % of the pile. Three ways through it:
+
+    fixed    the oddest first, ranked once without labels
+    oddest   the oddest first, ranked again by a refit after every 5 verdicts
+    desk     what the desk asks: the same refits, and its mix of questions
+
+Appends to results/labelling.jsonl the anomalies found after 50, 100, 150 and 200 verdicts, and for the desk also every
+question's kind, p-value and answer, and how the p-values of the rest are spread, from which the desk estimates how many
+anomalies are still hidden. Finished rows are skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.common import RESULTS
+from strays.encoders import Encoder, load_encoder
+from strays.evaluation.corpora import LabelledCorpus, data_folder, load_corpus
+from strays.evaluation.paper.rows import Row, RowFile
+from strays.evaluation.protocol import Part, pile
+from strays.review.asking import Ask, questions
+from strays.review.learner import Learner, Ranking
+
+CORPORA = ("5.2-ag", "5.2-rct", "5.2-yelp", "newsgroups", "banking")
+WAYS = ("fixed", "oddest", "desk")
+SHARE, VERDICTS, EVERY = 0.02, 200, 5
+LOOKS = (50, 100, 150, 200)
+# Of the logarithm of a p-value: twenty a decade.
+BINS = np.linspace(-5, 0, 101)
+WORDS = {1: "normal", -1: "anomaly", 0: None}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="folder with the corpora; else STRAYS_DATA")
+    parser.add_argument("--corpora", nargs="*", default=CORPORA)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
+    parser.add_argument("--out", default=RESULTS / "labelling.jsonl", type=Path)
+    options = parser.parse_args()
+    encoder = load_encoder("default", precision="full")
+    file = RowFile(options.out)
+    done = {(row["corpus"], row["seed"], row["way"]) for row in file.read()}
+    for seed in options.seeds:
+        for name in options.corpora:
+            corpus = load_corpus(name, data_folder(options.data))
+            for way in WAYS:
+                if (name, seed, way) not in done:
+                    start = time.perf_counter()
+                    row = run(corpus, pile(corpus, SHARE, seed), encoder, way, seed)
+                    took = round(time.perf_counter() - start, 1)
+                    file.append({"corpus": name, "seed": seed, "way": way} | row | {"seconds": took})
+                    print(file.read()[-1], flush=True)
+
+
+def run(corpus: LabelledCorpus, drawn: Part, encoder: Encoder, way: str, seed: int) -> Row:
+    """One person through one pile."""
+    texts = [corpus.texts[row] for row in drawn.rows]
+    learner = Learner(texts, encoder.encode(texts), encoder, random_state=seed)
+    y = np.zeros(len(texts), dtype=int)
+    ranking = learner.learn([None] * len(y))
+    tally: dict[str, tuple[int, int]] = {}
+    judged: list[tuple[str, float, int]] = []
+    found: dict[int, int] = {}
+    open_: dict[int, list[int]] = {}
+    while len(judged) < VERDICTS:
+        for ask in choose(way, ranking, learner.X, y, tally, seed):
+            y[ask.row] = drawn.y[ask.row]
+            hit = int(y[ask.row] < 0)
+            hits, misses = tally.get(ask.why, (0, 0))
+            tally[ask.why] = (hits + hit, misses + 1 - hit)
+            judged.append((ask.why, round(float(ranking.p_value[ask.row]), 6), hit))
+        if way != "fixed":
+            ranking = learner.learn([WORDS[int(label)] for label in y])
+        if len(judged) in LOOKS:
+            found[len(judged)] = sum(hit for _, _, hit in judged)
+            open_[len(judged)] = spread(ranking.p_value[y == 0])
+    row: Row = {"n_texts": len(texts), "n_anomalies": int((drawn.y < 0).sum()), "found": found}
+    return row | ({"tally": tally, "judged": judged, "open": open_} if way == "desk" else {})
+
+
+def spread(p: np.ndarray) -> list[int]:
+    """How many p-values are in each of BINS, the lowest first."""
+    return [int(count) for count in np.histogram(np.log10(p), BINS)[0]]
+
+
+def choose(
+    way: str, ranking: Ranking, X: np.ndarray, y: np.ndarray, tally: dict[str, tuple[int, int]], seed: int
+) -> list[Ask]:
+    """The next questions."""
+    if way == "desk":
+        rng = np.random.default_rng([seed, int((y != 0).sum())])
+        return questions(ranking.anomaly_score, X, y, y == 0, EVERY, tally=tally, rng=rng)
+    order = np.argsort(-ranking.anomaly_score, kind="stable")
+    return [Ask(int(row), "odd") for row in order[y[order] == 0][:EVERY]]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Refits on one corpus."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from strays import TextOutlierDetector
+from strays.review.learner import Learner
+from tests.conftest import HashEncoder, farm_texts
+
+STRAYS = [f"{thing} prices rise in {town}" for thing in ("oil", "gold", "wheat") for town in ("Rome", "Oslo", "Lima")]
+
+
+@pytest.fixture
+def corpus() -> list[str]:
+    return [*farm_texts(60), *STRAYS]
+
+
+def learner(texts: list[str], **options: object) -> Learner:
+    encoder = HashEncoder()
+    return Learner(texts, encoder.encode(texts), encoder, **options)
+
+
+def test_what_was_judged_changes_the_ranking_of_its_like() -> None:
+    texts = farm_texts(128)  # 64 in the garden, 64 on the roof
+    labels: list[str | None] = [None] * 128
+    labels[:8], labels[64:72] = ["normal"] * 8, ["anomaly"] * 8
+    before, after = (learner(texts).learn(known) for known in ([None] * 128, labels))
+    assert (before.n_labels, after.n_labels) == (0, 16)
+
+    def roofs_above_gardens(scores: np.ndarray) -> float:
+        return float((scores[72:, None] > scores[8:64]).mean())
+
+    assert roofs_above_gardens(after.anomaly_score) > roofs_above_gardens(before.anomaly_score) + 0.15
+    for ranking in (before, after):
+        assert len(ranking.anomaly_score) == len(ranking.p_value) == len(ranking.flagged) == len(texts)
+
+
+def test_no_text_is_encoded_again(corpus: list[str]) -> None:
+    fresh = learner(corpus)
+    fresh.encoder.seen.clear()
+    fresh.learn(["anomaly", *[None] * (len(corpus) - 1)])
+    assert fresh.encoder.seen == []
+
+
+def test_a_base_model_ranks_first_and_its_examples_teach(corpus: list[str]) -> None:
+    encoder = HashEncoder()
+    known = [None] * 40 + ["anomaly"] * 5
+    base = TextOutlierDetector(encoder).fit([*farm_texts(40), *STRAYS[:5]], known)
+    texts = [*farm_texts(200)[100:], *STRAYS[5:]]
+    fresh = Learner(texts, encoder.encode(texts), encoder, base=base)
+    none = [None] * len(texts)
+    first = fresh.learn(none)
+    assert np.array_equal(first.anomaly_score, base.anomaly_score(texts))
+    later = fresh.learn(["normal", *none[1:]])
+    assert len(later.anomaly_score) == len(texts)
+    assert later.model.summary_.n_anomaly == 5
+    assert later.model.summary_.n_texts == len(texts) + 45
+
+
+def test_the_model_to_keep_is_of_full_size_and_keeps_no_more_texts_than_others(corpus: list[str]) -> None:
+    labels: list[str | None] = [None] * len(corpus)
+    labels[-1] = "anomaly"
+    kept = learner(corpus).model_to_keep(labels)
+    assert kept.info()["detector"]["params"]["memory"] == 4096
+    assert kept.keep_examples == 1000
+    assert learner(corpus, detector="nearest").model_to_keep(labels).info()["detector"]["name"] == "nearest"
