@@ -140,18 +140,6 @@ def test_the_speed_page_and_the_readme_are_those_of_the_results() -> None:
     assert speed_page.readme_lines() in readme
 
 
-def test_the_desk_keeps_to_its_bars() -> None:
-    from benchmarks.desk import summary
-
-    assert summary([0.01] * 99 + [1.0]) == {"p50": 10.0, "p95": 10.0, "max": 1000.0}
-    measured = RESULTS / "desk.json"
-    if measured.exists():
-        found = json.loads(measured.read_text())
-        assert found["rows"] == 10_000
-        assert found["busy_ms"]["p95"] < found["bars"]["p95_busy_ms"]
-        assert found["refit_seconds_max"] < found["bars"]["refit_seconds_max"]
-
-
 def test_the_report_keeps_its_bars() -> None:
     found = json.loads((RESULTS / "report.json").read_text())
     assert found["page"]["rows"] == 100_000
@@ -167,8 +155,20 @@ def test_the_report_keeps_its_bars() -> None:
 def test_ratios_are_ours_to_theirs() -> None:
     from benchmarks.report import ratios
 
-    hand = {"frame_ms_p95": 10.0}
-    ours = {"bytes": 1, "ms_until_drawn": 50} | dict.fromkeys(("pan", "zoom", "hover"), hand)
-    theirs = {"bytes": 4, "ms_until_drawn": 100} | dict.fromkeys(("pan", "zoom", "hover"), {"frame_ms_p95": 40.0})
+    hands = ("pan", "zoom", "hover")
+    ours = {"bytes": 1, "ms_until_drawn": 50} | {hand: {"frame_ms_p95": 10.0} for hand in hands}
+    theirs = {"bytes": 4, "ms_until_drawn": 100} | {hand: {"frame_ms_p95": 40.0} for hand in hands}
     found = ratios(ours, theirs)
     assert (found["bytes"], found["ms_until_drawn"], found["pan"]["frame_ms_p95"]) == (0.25, 0.5, 0.25)
+
+
+def test_the_desk_keeps_to_its_bars() -> None:
+    from benchmarks.desk import summary
+
+    assert summary([0.01] * 99 + [1.0]) == {"p50": 10.0, "p95": 10.0, "max": 1000.0}
+    measured = RESULTS / "desk.json"
+    if measured.exists():
+        found = json.loads(measured.read_text())
+        assert found["rows"] == 10_000
+        assert found["busy_ms"]["p95"] < found["bars"]["p95_busy_ms"]
+        assert found["refit_seconds_max"] < found["bars"]["refit_seconds_max"]

@@ -107,5 +107,5 @@ def test_large_files_are_judged_on_a_sample_with_all_kinds() -> None:
     y = np.r_[-np.ones(3000), np.ones(5000), np.zeros(50_000)].astype(int)
     chosen = sample_to_judge(y)
     assert len(chosen) == len(set(chosen.tolist())) == module.MOST_FITTED
-    assert [(y[chosen] == side).sum() for side in (-1, 1, 0)] == [600, 600, 800]
+    assert [(y[chosen] == side).sum() for side in (-1, 1, 0)] == [500, 500, 600]
     np.testing.assert_array_equal(sample_to_judge(y[[0, 4000, 9000]]), [0, 1, 2])

@@ -12,7 +12,7 @@ import numpy as np
 from strays.sampling import evenly
 
 # Points laid out by t-SNE itself; it takes some seconds for as many.
-LANDMARKS = 2000
+LANDMARKS = 1500
 # Directions kept of the embeddings; the others are mostly noise to t-SNE, and slow.
 DIRECTIONS = 50
 PERPLEXITY = 30
