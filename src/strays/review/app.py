@@ -26,7 +26,7 @@ from strays.review.store import to_bytes
 
 HERE = Path(__file__).parent
 # The page's own files; nothing else is served.
-STATIC = {"page.css": HERE / "page.css", "page.js": HERE / "page.js", "map.js": HERE.parent / "report" / "map.js"}
+STATIC = {path.name: path for path in (HERE / "page.css", *HERE.glob("*.js"), HERE.parent / "report" / "map.js")}
 MOST_IDS = 20_000
 QUEUE_LENGTH = 10
 

@@ -1,0 +1,165 @@
+// One text with all there is to say of it: why it is asked about, its score, its odd words, and what it is like.
+import { get } from "./api.js";
+import { badge, bdi, button, drawText, make, number, oddness, plural, sentence, when } from "./text.js";
+
+const NEIGHBOURS = 3;
+const LONG = 240; // characters of a neighbour
+
+const reasons = new Map(); // id -> a promise of the explanation
+
+/** Why a text scores as it does; asked for once, until the model has learnt more. */
+export function explain(id) {
+  if (!reasons.has(id)) {
+    const promise = get(`/api/texts/${id}/why`);
+    promise.catch(() => reasons.delete(id));
+    reasons.set(id, promise);
+  }
+  return reasons.get(id);
+}
+
+export const forgetReasons = () => reasons.clear();
+
+export class Card {
+  constructor(parent, { history = false } = {}) {
+    this.history = history;
+    this.why = make("p", { class: "asked" });
+    this.text = make("div", { class: "text", dir: "auto", tabindex: "0", role: "group", "aria-label": "Text" });
+    this.facts = make("p", { class: "facts" });
+    this.past = make("ul", { class: "past" });
+    this.trouble = make("p", { class: "soft", role: "status" });
+    this.normals = make("ul", { class: "near" });
+    this.anomalies = make("ul", { class: "near" });
+    this.root = make("div", { class: "card" },
+      make("article", {}, this.why, this.text, this.facts, this.past),
+      make("aside", { "aria-label": "Why it is odd, and what it is like" }, this.trouble,
+        make("h3", {}, sign("normal"), " Nearest texts taken for normal"), this.normals,
+        make("h3", {}, sign("anomaly"), " Nearest known anomalies"), this.anomalies));
+    parent.append(this.root);
+  }
+
+  show(item, { note = "" } = {}) {
+    const same = this.item && this.item.id === item.id;
+    this.item = item;
+    const { text, length, n_rows: rows } = item;
+    this.root.dataset.id = item.id;
+    this.why.replaceChildren(note || (this.history && item.label ? "" : asked(item)));
+    this.why.dataset.kind = item.why ? item.why.kind : "";
+    this.text.dataset.size = length <= 140 ? "short" : length <= 420 ? "middling" : "long";
+    if (!same) delete this.text.dataset.all;
+    if (!same || text !== this.drawn) drawText(this.text, item);
+    this.drawn = text;
+    this.facts.replaceChildren(
+      make("strong", {}, sentence(oddness(item.p_value))),
+      make("span", {}, `score ${item.anomaly_score.toFixed(2)}`),
+      ...(item.rank ? [make("span", {}, `rank ${number(item.rank)}`)] : []),
+      make("span", { title: `row ${item.rows.map(number).join(", ")}${rows > item.rows.length ? " …" : ""}` },
+        rows > 1 ? `stands for ${plural(rows, "row")}` : rows ? `row ${number(item.rows[0])}` : "in no row"),
+      ...(item.flagged ? [make("span", { class: "flag" }, "flagged")] : []),
+      ...(item.given ? [make("span", {}, `given as ${item.given}`)] : []),
+    );
+    this.past.replaceChildren();
+    if (this.history) {
+      if (item.label) this.past.append(make("li", {}, badge(item.label)));
+      this._history(item);
+    }
+    if (!same) this._wait();
+    this._explain(item);
+  }
+
+  async _history(item) {
+    try {
+      const { history } = await get(`/api/texts/${item.id}`);
+      if (this.item !== item || !history.length) return;
+      this.past.replaceChildren(...history.map(({ verdict, who, at, undone }) => make("li", {},
+        make(undone ? "s" : "span", {}, badge(verdict)), ` ${who}, ${when(at)}${undone ? ", undone" : ""}`)));
+    } catch { /* the numbers above stay */ }
+  }
+
+  /** Room for what comes, so that nothing moves when it does. */
+  _wait() {
+    this.root.classList.add("waiting");
+    this.trouble.textContent = "";
+    const blank = () => make("li", { class: "blank", "aria-hidden": "true" }, make("span"), make("span"));
+    for (const list of [this.normals, this.anomalies]) {
+      list.replaceChildren(...Array.from({ length: NEIGHBOURS }, blank));
+    }
+  }
+
+  async _explain(item) {
+    let why;
+    try {
+      why = await explain(item.id);
+    } catch (trouble) {
+      if (this.item === item) this.trouble.textContent = `No explanation: ${trouble.message}`;
+      why = { segments: [], nearest_normals: [], nearest_anomalies: [] };
+    }
+    if (this.item !== item) return;
+    this.root.classList.remove("waiting");
+    drawText(this.text, item, why.segments);
+    near(this.normals, why.nearest_normals, "No other text is known to be normal.");
+    near(this.anomalies, why.nearest_anomalies, "None is known yet.");
+  }
+}
+
+export function asked(item) {
+  if (item.label === "skip") return "Skipped before";
+  return item.why ? sentence(item.why.words) : "";
+}
+
+function near(list, neighbours, none) {
+  const rows = neighbours.slice(0, NEIGHBOURS).map(({ text, similarity }) => {
+    const like = make("span", { class: "like", title: "likeness, from 0 to 1" }, similarity.toFixed(2));
+    return make("li", { title: text.slice(0, 1000) }, bdi(text, LONG), like);
+  });
+  list.replaceChildren(...(rows.length ? rows : [make("li", { class: "soft" }, none)]));
+}
+
+const SIGNS = { anomaly: "◆", normal: "■" };
+const sign = (verdict) => make("i", { class: `is-${verdict}`, "aria-hidden": "true" }, SIGNS[verdict]);
+
+/** Buttons to judge what a panel shows; `others` stand where Skip would. */
+export function verdictButtons(give, ...others) {
+  const one = (verdict, ...words) => {
+    const made = button("", () => give(verdict), `big ${verdict}`);
+    made.append(...words, " ", make("kbd", {}, verdict[0]));
+    return made;
+  };
+  return make("div", { class: "buttons", role: "toolbar", "aria-label": "Verdict" },
+    one("anomaly", sign("anomaly"), " Anomaly"), one("normal", sign("normal"), " Normal"),
+    ...(others.length ? others : [one("skip", "Skip")]));
+}
+
+/** The place beside a list where one text is shown whole, judged, and closed again. */
+export class Panel {
+  constructor(place, give, hint) {
+    Object.assign(this, { place, give, hint, card: null, onclose: () => this.clear() });
+  }
+
+  show(item, options) {
+    if (!this.card) {
+      this.place.replaceChildren(button("✕", () => this.onclose(), "quiet close", { "aria-label": "Close" }));
+      this.card = new Card(this.place, { history: true });
+      this.place.append(verdictButtons(this.give));
+    }
+    this.open();
+    this.card.show(item, options);
+  }
+
+  /** Whether it shows one of these texts. */
+  has(ids) { return Boolean(this.card) && ids.includes(this.card.item.id); }
+
+  open() { this.place.parentElement.classList.add("opened"); }
+
+  /** On narrow screens it covers the list: whether it did, and does no longer. */
+  close() {
+    const covered = this.place.parentElement.classList.contains("opened") && innerWidth < 800;
+    this.place.parentElement.classList.remove("opened");
+    return covered;
+  }
+
+  clear(hint = this.hint) {
+    this.close();
+    this.card = null;
+    this.place.replaceChildren(make("p", { class: "soft hint" }, hint));
+  }
+}

@@ -1,0 +1,209 @@
+// The map of all texts: pick one, or encircle a region and judge it in one go.
+import { get, hear, desk, tell } from "./api.js";
+import { Panel, verdictButtons } from "./card.js";
+import { queue } from "./judge.js";
+import { outbox } from "./outbox.js";
+import { badge, bdi, button, byId, make, number, plural } from "./text.js";
+
+const SAMPLE = 8; // texts shown of a selection
+const MANY = 2000; // of more texts than this, the flagged are not marked one by one: the colours tell enough
+const HELP = "Map of the texts. Arrow keys move it, plus and minus zoom, 0 shows all; j and k go to the next plainer " +
+  "or odder text, a and n judge it, e switches to selecting.";
+const HINT = "Texts that are alike lie side by side. Click a point to read it. To judge a region in one go, choose " +
+  "Select (or hold Shift) and encircle it.";
+const [view, place, beside] = byId("map", "canvas", "map-detail");
+const panel = Object.assign(new Panel(beside, give, HINT), { onclose: clear });
+let map = null;
+let data = null; // {generation, ids, x, y, value, mark}
+let where = new Map(); // id -> its place in data
+let order = []; // places, the oddest first
+let picked = -1;
+let selected = [];
+let timer = 0;
+let too = false; // whether a selection's verdict also replaces those that are there
+const texts = new Map(); // id -> item
+
+async function item(id) {
+  if (!texts.has(id)) texts.set(id, await get(`/api/texts/${id}`));
+  return texts.get(id);
+}
+
+export async function open() {
+  clearTimeout(timer);
+  if (map) return refresh();
+  let answer;
+  try { answer = await get("/api/map"); } catch (trouble) { return wait(trouble.message); }
+  if (answer.working) return wait("The map is being made…");
+  data = { ...answer, mark: marks(answer) };
+  where = new Map(data.ids.map((id, i) => [id, i]));
+  place.replaceChildren();
+  rank();
+  map = new window.StraysMap(place, {
+    ...data, label: HELP, text: tip, onPick: pick, onSelect: choose, wheel: "always",
+  });
+  setMode(mode());
+  document.querySelector(".legend .if-few").hidden = data.ids.length > MANY;
+  ring();
+  if (!beside.childElementCount) panel.clear();
+}
+
+const marks = ({ mark }) => (mark.length > MANY ? mark.map((one) => (one === "flagged" ? "" : one)) : mark);
+
+function wait(words) {
+  place.replaceChildren(make("div", { class: "empty" }, make("h2", {}, words)));
+  timer = setTimeout(() => { if (!view.hidden) open(); }, 1000);
+}
+
+/** New colours after the model has learnt. */
+async function refresh() {
+  ring();
+  if (!desk.state || desk.state.generation === data.generation) return;
+  try {
+    const answer = await get("/api/map/values");
+    Object.assign(data, answer, { mark: marks(answer) });
+    rank();
+    map.setValues(data.value, data.mark);
+  } catch { /* the colours it had stay */ }
+}
+
+function rank() {
+  order = data.ids.map((_, i) => i).sort((i, j) => data.value[j] - data.value[i]);
+}
+
+/** The hovered text; one that is not here yet is fetched, and shown if the pointer is still there. */
+function tip(i) {
+  const id = data.ids[i];
+  const short = (one) => (one.text.length > 240 ? `${one.text.slice(0, 240)}…` : one.text);
+  if (texts.has(id)) return short(texts.get(id));
+  setTimeout(async () => {
+    if (!map || map.hovered !== i) return;
+    try {
+      const one = await item(id);
+      if (map.hovered === i) map.tip.textContent = short(one);
+    } catch { /* no tip */ }
+  }, 60);
+  return "…";
+}
+
+function ring() {
+  if (!map) return;
+  const present = queue.present ? where.get(queue.present.id) : undefined;
+  map.focus(picked >= 0 ? picked : present ?? -1);
+}
+
+async function pick(i) {
+  clear();
+  picked = i;
+  ring();
+  let one;
+  try { one = await item(data.ids[i]); } catch { return; }
+  if (picked === i) panel.show(one);
+}
+
+function choose(indices) {
+  clear();
+  if (!indices.length) return;
+  selected = indices;
+  too = false;
+  map.select(indices);
+  drawSelection();
+}
+
+const judgedAlready = (i) => data.mark[i] === "normal" || data.mark[i] === "anomaly";
+
+async function drawSelection() {
+  const mine = selected;
+  const already = mine.filter(judgedAlready).length;
+  const asks = already ? [make("label", { class: "check" },
+    make("input", { type: "checkbox", checked: too, onchange: (event) => { too = event.target.checked; } }),
+    " change those that are judged already too")] : [];
+  const sample = make("ul", { class: "near sample" });
+  const words = `${plural(mine.length, "text")} selected${already ? `, ${number(already)} judged already` : ""}`;
+  beside.replaceChildren(
+    make("h2", { role: "status" }, words),
+    verdictButtons(give, button("Clear", clear, "big", { title: "Clear (Esc)" })), ...asks,
+    make("h3", {}, `${mine.length > SAMPLE ? `${SAMPLE} of them` : "All"}, from the oddest to the plainest`), sample);
+  panel.open();
+  const set = new Set(mine);
+  const ranked = order.filter((i) => set.has(i));
+  const step = Math.max(1, (ranked.length - 1) / (SAMPLE - 1));
+  const some = Array.from({ length: Math.min(SAMPLE, ranked.length) }, (_, k) => ranked[Math.round(k * step)]);
+  for (const i of some) {
+    let one;
+    try { one = await item(data.ids[i]); } catch { return; }
+    if (selected !== mine) return;
+    sample.append(make("li", {}, bdi(one.text, 200), " ", badge(judgedAlready(i) ? data.mark[i] : null)));
+  }
+}
+
+/** Let go of what is selected or picked; whether there was something. */
+export function clear() {
+  const something = selected.length > 0 || picked >= 0;
+  selected = [];
+  picked = -1;
+  if (map) map.clearSelection();
+  if (something) panel.clear();
+  ring();
+  return something;
+}
+
+/** A verdict for the selected region, or for the picked text. */
+export function give(verdict) {
+  const chosen = selected.length ? selected.filter((i) => too || !judgedAlready(i)) : picked >= 0 ? [picked] : [];
+  if (!chosen.length) return;
+  const ids = chosen.map((i) => data.ids[i]);
+  const first = texts.get(ids[0]) || [...texts.values()].find((one) => ids.includes(one.id));
+  outbox.give(ids, verdict, first ? first.text : "");
+  tell("settle", ids);
+  relabel(ids, verdict);
+  if (selected.length) clear();
+}
+
+function relabel(ids, verdict) {
+  if (!data) return;
+  for (const id of ids) {
+    if (texts.has(id)) texts.get(id).label = verdict;
+    const i = where.get(id);
+    if (i !== undefined) data.mark[i] = verdict === "skip" || !verdict ? "" : verdict;
+  }
+  map.setValues(data.value, data.mark);
+  if (panel.has(ids)) panel.card.show({ ...panel.card.item, label: verdict });
+}
+
+/** To the next plainer (1) or odder (-1) text. */
+export function move(step) {
+  if (!map) return;
+  const at = picked < 0 ? (step > 0 ? 0 : order.length - 1) : order.indexOf(picked) + step;
+  if (order[at] !== undefined) pick(order[at]);
+}
+
+function setMode(wish) {
+  if (map) map.setMode(wish);
+  for (const button of modes) button.setAttribute("aria-pressed", String(button.dataset.mode === wish));
+}
+
+const modes = [...document.querySelectorAll("#map [data-mode]")];
+const mode = () => modes.find((button) => button.getAttribute("aria-pressed") === "true").dataset.mode;
+export const switchMode = () => setMode(mode() === "pan" ? "select" : "pan");
+for (const button of modes) button.addEventListener("click", () => setMode(button.dataset.mode));
+
+// The map's own keys for walking and letting go would take the desk's away.
+place.addEventListener("keydown", (event) => {
+  if (["n", "p", "escape"].includes(event.key.toLowerCase()) && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.stopPropagation();
+    tell("key", event);
+  }
+}, true);
+hear("present", ring);
+hear("undone", async ({ ids }) => {
+  if (!data || !ids.length) return;
+  try {
+    const answer = await get("/api/map/values");
+    Object.assign(data, { mark: marks(answer) });
+    for (const id of ids) texts.delete(id);
+    map.setValues(data.value, data.mark);
+    if (panel.has(ids)) panel.card.show(await item(panel.card.item.id));
+  } catch { relabel(ids, null); }
+});
+hear("learnt", () => { texts.clear(); if (map && !view.hidden) refresh(); });
+hear("settle", (ids) => { if (map && !selected.length) for (const id of ids) texts.delete(id); });

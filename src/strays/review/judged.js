@@ -1,0 +1,58 @@
+// What was judged so far, by whom and when; a verdict can be changed here.
+import { desk, get, hear, tell } from "./api.js";
+import { Panel } from "./card.js";
+import { outbox } from "./outbox.js";
+import { fetchOlder, past } from "./progress.js";
+import { Rows } from "./rows.js";
+import { badge, bdi, button, byId, make, plural, when } from "./text.js";
+
+const [list, people] = byId("events", "people");
+const HINT = "Choose a verdict to see its text, or to change it: a, n or s on a row.";
+const panel = new Panel(...byId("judged-detail"), give, HINT);
+
+const rows = new Rows(list, {
+  draw: (event) => [
+    make("span", { class: "num" }, when(event.at)),
+    make("span", { class: "line" },
+      make(event.undone ? "s" : "span", {}, event.n > 1 ? `${plural(event.n, "text")}: ` : "", bdi(event.text, 220))),
+    make("span", { class: "who" }, event.who),
+    make(event.undone ? "s" : "span", {}, badge(event.verdict)),
+  ],
+  open: show,
+});
+
+async function show(event) {
+  let item;
+  try { item = await get(`/api/texts/${event.ids[0]}`); } catch { return; }
+  panel.show(item, { note: event.n > 1 ? `The first of ${plural(event.n, "text")} that were judged together` : "" });
+}
+
+export const closePanel = () => panel.close();
+
+/** Another verdict for the texts of a row. */
+export function give(verdict) {
+  const event = rows.present;
+  if (!event) return;
+  outbox.give(event.ids, verdict, event.text);
+  tell("settle", event.ids);
+}
+
+export const move = (step) => rows.move(step);
+
+const older = () => fetchOlder().catch(() => {}); // the button stays
+
+export function draw() {
+  const tail = [];
+  if (!past.events.length) tail.push(make("li", { class: "empty" }, make("h2", {}, "Nothing is judged yet")));
+  else if (!past.whole) tail.push(make("li", { class: "tail" }, button("Show older", older)));
+  rows.set(past.events.map((event) => [event.event, event]), ...tail);
+  if (!panel.card && past.events.length) panel.clear();
+  const by = desk.state ? desk.state.people : [];
+  people.textContent = by.map(({ who, n }) => `${who} ${n}`).join(" · ");
+}
+
+document.addEventListener("past", draw);
+hear("saved", async ({ ids }) => {
+  if (!panel.has(ids)) return;
+  try { panel.card.show(await get(`/api/texts/${panel.card.item.id}`)); } catch { /* it stays as it is */ }
+});

@@ -1,0 +1,142 @@
+// Verdicts on their way to the desk: sent one after another, kept until they are acknowledged, sent again on failure.
+import { desk, get, know, post, tell, Trouble } from "./api.js";
+
+const AGAIN = [500, 1000, 2000, 4000]; // milliseconds until a failed one is sent again
+
+class Outbox {
+  constructor() {
+    this.waiting = []; // {kind, ids, verdict, who, text, trouble, refused, uncertain, after}
+    this.sending = null;
+    this.failures = 0;
+    this.timer = 0;
+    addEventListener("beforeunload", (event) => { if (this.waiting.length) event.preventDefault(); });
+  }
+
+  /** What an earlier visit of this tab left unsent, of the same project. */
+  recall() {
+    this.place = `strays-unsaved ${desk.state.project}`;
+    let left = [];
+    try { left = JSON.parse(sessionStorage.getItem(this.place)) || []; } catch { /* nothing was kept */ }
+    this.waiting.unshift(...left);
+    this._changed();
+    return left;
+  }
+
+  forget() {
+    this.waiting = [];
+    this._changed();
+  }
+
+  give(ids, verdict, text) {
+    this.waiting.push({ kind: "verdict", ids, verdict, who: desk.who, text: text.slice(0, 200) });
+    this._changed();
+    this.send();
+  }
+
+  /** Take back the last verdict: here where it has not left yet, else at the desk. */
+  undo(who = desk.who) {
+    const last = this.waiting.at(-1);
+    if (last && last.kind === "verdict" && last !== this.sending && !last.uncertain) {
+      this.waiting.pop();
+      this._changed();
+      tell("undone", { ids: last.ids, verdict: last.verdict, text: last.text });
+      return;
+    }
+    this.waiting.push({ kind: "undo", ids: [], who, text: "" });
+    this._changed();
+    this.send();
+  }
+
+  drop(entry) {
+    this.waiting = this.waiting.filter((other) => other !== entry);
+    this._changed();
+    if (entry.kind === "verdict") tell("undone", { ids: entry.ids, verdict: entry.verdict, text: entry.text });
+  }
+
+  again() {
+    for (const entry of this.waiting) {
+      entry.uncertain &&= !entry.refused; // a person has looked, and wants it sent
+      entry.refused = false;
+    }
+    this.failures = 0;
+    this.send();
+  }
+
+  holds(id) {
+    return this.waiting.some((entry) => entry.ids.includes(id));
+  }
+
+  async send() {
+    if (this.sending) return;
+    clearTimeout(this.timer);
+    const entry = this.waiting.find((one) => !one.refused);
+    if (!entry) return;
+    this.sending = entry;
+    let on = true; // to the next one
+    try {
+      const arrived = entry.uncertain && await this._arrived(entry);
+      const answer = arrived ? {} : await this._post(entry);
+      this.waiting = this.waiting.filter((other) => other !== entry);
+      this.failures = 0;
+      tell("reach", { gone: false });
+      this._changed();
+      if (entry.kind === "undo") tell("undone", answer.undone || { ids: [] });
+      else tell("saved", entry);
+      if (answer.state) know(answer.state, answer.asked);
+      if (answer.queue) tell("queue", answer);
+    } catch (trouble) {
+      entry.trouble = trouble.message;
+      if (trouble.gone || trouble.locked) {
+        on = false;
+        this.timer = setTimeout(() => this.send(), AGAIN[Math.min(this.failures, AGAIN.length - 1)]);
+        this.failures += 1;
+        tell("reach", { gone: true, message: trouble.message, locked: trouble.locked });
+      } else {
+        entry.refused = true;
+        tell("refused", entry);
+      }
+      this._changed();
+    } finally {
+      this.sending = null;
+    }
+    if (on) this.send();
+  }
+
+  async _post(entry) {
+    const { kind, ids, verdict, who } = entry;
+    // Until an answer comes, nobody knows whether the desk has written it: it is asked before the entry is sent again.
+    entry.after = desk.state.last_event;
+    entry.uncertain = true;
+    this._keep();
+    const sender = { who, client: desk.client };
+    const asked = performance.now();
+    try {
+      const [path, body] = kind === "undo" ? ["/api/undo", sender] : ["/api/verdicts", { ids, verdict, ...sender }];
+      return { ...(await post(path, body)), asked };
+    } catch (trouble) {
+      entry.uncertain = trouble.gone;
+      throw trouble;
+    }
+  }
+
+  /** Whether the desk has a verdict whose answer never came. Throws where nobody can say. */
+  async _arrived({ kind, ids, verdict, after }) {
+    if (kind === "undo") {
+      if ((await get("/api/state")).last_event === after) return false;
+      throw new Trouble("The desk fell silent during an undo. Look at what is judged; then send it again, or drop it.");
+    }
+    const { history } = await get(`/api/texts/${ids[0]}`);
+    return history.some((event) => event.event > after && event.verdict === verdict && !event.undone);
+  }
+
+  _changed() {
+    this._keep();
+    tell("outbox", this.waiting);
+  }
+
+  _keep() {
+    try { sessionStorage.setItem(this.place, JSON.stringify(this.waiting)); } catch { /* keeps nothing, or no room */ }
+  }
+}
+
+export const outbox = new Outbox();
