@@ -8,12 +8,13 @@ There are three kinds of questions, of which none is the best everywhere:
 
 Each kind is asked as often as it is likely to be the one that finds most: its chance of a hit is drawn from a Beta
 distribution of its hits and misses so far, and the highest draw asks (Thompson sampling; Thompson 1933). Where the
-oddest texts are anomalies, nearly all questions are about the oddest; where they are not, others get their turn.
+oddest texts are anomalies, nearly all questions are about the oddest; where they are not, others get their turn. Older
+answers count for less, because the model has learnt since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,8 +27,10 @@ WHY = {
     "unsure": "between what was called normal and what was called an anomaly",
     "different": "odd, and unlike all that has been judged so far",
 }
-# Hits and misses that each kind starts with; chosen on dev corpora, see benchmarks/LOG.md.
-PRIOR = {"odd": (2, 2), "unsure": (1, 3), "different": (1, 3)}
+# Hits and misses that each kind starts with, and how many answers ago one counts half; chosen on dev corpora, see
+# benchmarks/LOG.md.
+PRIOR = {"odd": (4, 4), "unsure": (1, 9), "different": (1, 9)}
+HALF_LIFE = 20
 # `different` looks among this many of the oddest open texts, and away from at most this many judged ones.
 POOL, MOST_JUDGED = 500, 2000
 
@@ -47,22 +50,24 @@ def questions(
     open_: np.ndarray,
     n: int,
     *,
-    tally: Mapping[str, tuple[int, int]],
+    answers: Sequence[tuple[str, bool]],
     rng: np.random.Generator,
 ) -> list[Ask]:
     """The next n texts to ask about, in the order to ask in.
 
     `scores` and embeddings `X` are of all texts; `y` is what people said (+1 normal, -1 anomaly, 0 nothing); `open_`
-    says which texts may be asked about; `tally` has the hits and misses of each kind of question so far.
+    says which texts may be asked about; `answers` are the kinds of the questions so far, oldest first, and whether each
+    found an anomaly.
     """
     rows = np.flatnonzero(open_)
     by_score = rows[np.argsort(-scores[rows], kind="stable")]
     by_edge = rows[np.argsort(np.abs(scores[rows] - _edge(scores, y)), kind="stable")]
     next_of = {"odd": iter(by_score), "unsure": iter(by_edge)}
     away = _Away(X, by_score[:POOL], evenly(np.flatnonzero(y), MOST_JUDGED))
+    chances = _chances(answers)
     asked: dict[int, str] = {}
     while len(asked) < min(n, len(rows)):
-        draws = {kind: rng.beta(*np.add(PRIOR[kind], tally.get(kind, (0, 0)))) for kind in PRIOR}
+        draws = {kind: rng.beta(*hits_and_misses) for kind, hits_and_misses in chances.items()}
         kind = max(draws, key=lambda kind: draws[kind])
         row = away.farthest() if kind == "different" else None
         if row is None:
@@ -71,6 +76,14 @@ def questions(
         asked[row] = kind
         away.add(row)
     return [Ask(row, kind) for row, kind in asked.items()]
+
+
+def _chances(answers: Sequence[tuple[str, bool]]) -> dict[str, tuple[float, float]]:
+    """Hits and misses of each kind, those it starts with included."""
+    found = {kind: [float(hits), float(misses)] for kind, (hits, misses) in PRIOR.items()}
+    for age, (kind, hit) in enumerate(reversed(answers)):
+        found[kind][0 if hit else 1] += 0.5 ** (age / HALF_LIFE)
+    return {kind: (hits, misses) for kind, (hits, misses) in found.items()}
 
 
 def _edge(scores: np.ndarray, y: np.ndarray) -> float:

@@ -319,10 +319,9 @@ class Desk:
         with self.lock:
             y, open_ = parse_labels(self.labels, len(self.labels)), self._open.copy()
             judged, rng = self._judged(), np.random.default_rng([self.learner.random_state, self.history.last])
-        hits, misses = (Counter(j.why for j, verdict in judged if verdict == kind) for kind in ("anomaly", "normal"))
-        tally = {kind: (hits[kind], misses[kind]) for kind in WHY}
+        answers = [(judged.why, verdict == "anomaly") for judged, verdict in judged if judged.why in WHY]
         scores = generation.ranking.anomaly_score
-        asks = questions(scores, self.learner.X, y, open_, ASKED_AHEAD, tally=tally, rng=rng)
+        asks = questions(scores, self.learner.X, y, open_, ASKED_AHEAD, answers=answers, rng=rng)
         return replace(generation, asks=asks, why={ask.row: ask.why for ask in asks})
 
     def _judged(self) -> list[tuple[Judgement, str]]:
