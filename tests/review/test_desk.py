@@ -33,7 +33,7 @@ def oddest_first(monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[str, bool]]
         order = np.argsort(-scores, kind="stable")
         return [Ask(int(row), "odd") for row in order[open_[order]][:n]]
 
-    monkeypatch.setattr("strays.review.desk.questions", questions)
+    monkeypatch.setattr("strays.review.generation.questions", questions)
     return given
 
 

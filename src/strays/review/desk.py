@@ -9,39 +9,27 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from strays.errors import DataError, StraysError, UsageError, first_line
 from strays.labels import parse_labels
-from strays.review.asking import WHY, Ask, questions
+from strays.review.asking import WHY
 from strays.review.clients import KEPT_AHEAD, Clients
+from strays.review.generation import Generation
 from strays.review.hidden import Hidden, still_hidden
 from strays.review.history import History
-from strays.review.learner import Learner, Ranking
+from strays.review.learner import Learner
 from strays.review.store import Entry, Event, Judgement, LabelStore
 
-# Questions made with every ranking, and how few of them may be left before more are made.
-ASKED_AHEAD, FEWEST_AHEAD = 100, 20
+# How few questions may be left before more are made.
+FEWEST_AHEAD = 20
 SHOWN_CHARACTERS = 20_000
 
 
 class UnknownTextError(DataError):
     """A text was asked for that the corpus does not have."""
-
-
-@dataclass(frozen=True)
-class Generation:
-    """A ranking, and what follows from it: places from the oddest on, the rank of each (1: the oddest), questions."""
-
-    number: int
-    ranking: Ranking
-    order: np.ndarray
-    rank: np.ndarray
-    asks: list[Ask] = field(default_factory=list)
-    why: dict[int, str] = field(default_factory=dict)
 
 
 class Desk:
@@ -276,7 +264,7 @@ class Desk:
             self._start_fit(labels)
             self.refitting = True
         try:
-            found = self._with_questions(self._ranked(self.learner.learn(labels), self.generation.number + 1))
+            found = self._with_questions(Generation.of(self.learner.learn(labels), self.generation.number + 1))
         except Exception as error:  # whatever it is, people can go on judging
             self.tell(f"the model has not learnt from the last verdicts: {in_words(error)}")
         else:
@@ -304,25 +292,16 @@ class Desk:
                 raise
             ranking = self.learner.learn([entry.given for entry in self.entries])
             self.trouble = f"the model has not learnt from the verdicts: {error}"
-        generation = self._with_questions(self._ranked(ranking, 0))
+        generation = self._with_questions(Generation.of(ranking, 0))
         self._count_hidden(generation)
         return generation
-
-    @staticmethod
-    def _ranked(ranking: Ranking, number: int) -> Generation:
-        order = np.argsort(-ranking.anomaly_score, kind="stable")
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(1, len(order) + 1)
-        return Generation(number, ranking, order, rank)
 
     def _with_questions(self, generation: Generation) -> Generation:
         with self.lock:
             y, open_ = parse_labels(self.labels, len(self.labels)), self._open.copy()
             judged, rng = self._judged(), np.random.default_rng([self.learner.random_state, self.history.last])
         answers = [(judged.why, verdict == "anomaly") for judged, verdict in judged if judged.why in WHY]
-        scores = generation.ranking.anomaly_score
-        asks = questions(scores, self.learner.X, y, open_, ASKED_AHEAD, answers=answers, rng=rng)
-        return replace(generation, asks=asks, why={ask.row: ask.why for ask in asks})
+        return generation.with_questions(self.learner.X, y, open_, answers, rng)
 
     def _judged(self) -> list[tuple[Judgement, str]]:
         """The standing verdicts but for skips, each with what the model had said, the oldest first."""

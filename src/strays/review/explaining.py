@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from strays.review.backroom import step_back
-from strays.review.desk import Desk, Generation
+from strays.review.desk import Desk
+from strays.review.generation import Generation
 
 # What an encoder reads of a text is shorter than this.
 READ_CHARACTERS = 5000
