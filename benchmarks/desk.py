@@ -34,8 +34,9 @@ BARS = {"p95_busy_ms": 100.0, "refit_seconds_max": 5.0}
 class Desk:
     """`strays review` in a process of its own."""
 
-    def __init__(self, file: Path, every: int) -> None:
-        command = [sys.executable, "-m", "strays", "review", str(file), "--no-browser", "--every", str(every)]
+    def __init__(self, file: Path, project: Path, every: int) -> None:
+        command = [sys.executable, "-m", "strays", "review", str(file), "--project", str(project), "--no-browser"]
+        command += ["--every", str(every)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout
         base, _, token = self._process.stdout.readline().strip().partition("/?token=")
@@ -109,7 +110,7 @@ def main() -> None:
                 with file.open("w", newline="") as out:
                     texts = titles(options.rows, np.random.default_rng(0))
                     csv.writer(out).writerows([["text"], *([text] for text in texts)])
-            with Desk(file, every) as desk:
+            with Desk(file, Path(folder) / f"{kind}.strays", every) as desk:
                 desk.settle()
                 took, whys, fits = session(desk, options.verdicts)
             result[f"{kind}_ms"], result[f"{kind}_why_ms"] = summary(took), summary(whys)

@@ -8,6 +8,9 @@ A pile is all normals of a corpus, at most 9,800, and anomalies of every kind, 2
     oddest   the oddest first, ranked again by a refit after every 5 verdicts
     desk     what the desk asks: the same refits, and its mix of questions
 
+The person waits for every refit. At the real desk one goes on judging meanwhile, and sees two texts that were chosen
+before it.
+
 Appends to results/labelling.jsonl the anomalies found after 50, 100, 150 and 200 verdicts, and for the desk also every
 question's kind, p-value and answer, and how the p-values of the rest are spread, from which the desk estimates how many
 anomalies are still hidden. Finished rows are skipped.

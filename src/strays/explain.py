@@ -17,7 +17,8 @@ import re
 import string
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -120,15 +121,16 @@ class Examples:
 
     def nearest(self, x: np.ndarray, *, anomalies: bool, n: int, besides: str) -> list[Neighbour]:
         """The n kept texts, anomalies or normals, whose embeddings point most nearly where x does."""
-        rows = [i for i in np.flatnonzero((self.y < 0) == anomalies) if self.texts[i] != besides]
-        if not rows:
-            return []
-        X = self.X[rows].astype(np.float64)
-        length = np.linalg.norm(X, axis=1) * np.linalg.norm(x)
-        similarity = X @ x / np.maximum(length, 1e-12)
-        return [
-            Neighbour(self.texts[rows[i]], float(similarity[i])) for i in np.argsort(-similarity, kind="stable")[:n]
-        ]
+        side = (self.y < 0) == anomalies
+        similarity = self.X @ x.astype(self.X.dtype) / np.maximum(self._lengths * np.linalg.norm(x), 1e-12)
+        similarity[~side] = -np.inf
+        order = np.argsort(-similarity, kind="stable")[: np.count_nonzero(side)]
+        nearest = islice((i for i in order if self.texts[i] != besides), n)
+        return [Neighbour(self.texts[i], float(similarity[i])) for i in nearest]
+
+    @cached_property
+    def _lengths(self) -> np.ndarray:
+        return np.linalg.norm(self.X, axis=1)
 
 
 def rank_in_words(p_value: float) -> str:

@@ -107,5 +107,13 @@ def test_large_files_are_judged_on_a_sample_with_all_kinds() -> None:
     y = np.r_[-np.ones(3000), np.ones(5000), np.zeros(50_000)].astype(int)
     chosen = sample_to_judge(y)
     assert len(chosen) == len(set(chosen.tolist())) == module.MOST_FITTED
-    assert [(y[chosen] == side).sum() for side in (-1, 1, 0)] == [500, 500, 600]
+    assert [(y[chosen] == side).sum() for side in (-1, 1, 0)] == [375, 625, 600]
     np.testing.assert_array_equal(sample_to_judge(y[[0, 4000, 9000]]), [0, 1, 2])
+
+
+def test_a_sample_keeps_the_share_of_anomalies() -> None:
+    y = np.where(np.arange(30_000) % 50 == 0, -1, np.where(np.arange(30_000) % 3 == 0, 0, 1))
+    chosen = y[sample_to_judge(y)]
+    assert (chosen < 0).sum() / (chosen != 0).sum() == pytest.approx((y < 0).sum() / (y != 0).sum(), rel=0.05)
+    rare = np.where(np.arange(30_000) < 30, -1, 1)
+    assert (rare[sample_to_judge(rare)] < 0).sum() == 20

@@ -63,10 +63,10 @@ def test_what_finds_is_asked_more_often() -> None:
 
     assert share([("odd", True)] * 20, "odd") > 0.95
     misses = [("odd", False)] * 60
-    assert share(misses, "odd") < 0.6
+    assert share(misses, "odd") < 0.75
     assert share(misses + [("different", True)] * 10, "different") > 0.8
     # What was long ago is all but forgotten.
-    assert share([("different", True)] * 10 + misses * 2, "different") < 0.4
+    assert share([("different", True)] * 10 + misses * 5, "different") < 0.4
 
 
 def test_texts_in_one_place_are_each_asked_once() -> None:

@@ -59,6 +59,19 @@ def test_a_base_model_ranks_first_and_its_examples_teach(corpus: list[str]) -> N
     assert later.model.summary_.n_texts == len(texts) + 45
 
 
+def test_people_here_have_the_say_of_texts_that_the_base_knows_otherwise() -> None:
+    encoder, texts = HashEncoder(), farm_texts(60)
+    base = TextOutlierDetector(encoder).fit([*texts[:30], *STRAYS], ["normal"] * 5 + [None] * 25 + ["anomaly"] * 9)
+    fresh = Learner([*texts, STRAYS[0]], encoder.encode([*texts, STRAYS[0]]), encoder, base=base)
+    later = fresh.learn(["anomaly"] + [None] * 59 + ["normal"])
+    summary = later.model.summary_
+    # Of the base's texts only the eight strays that are not in this corpus come along.
+    assert (summary.n_texts, summary.n_anomaly, summary.n_normal) == (61 + 8, 1 + 8, 1)
+    other = [*farm_texts(120)[60:], STRAYS[0]]
+    brought = Learner(other, encoder.encode(other), encoder, base=base).learn(["normal"] + [None] * 60).model.summary_
+    assert (brought.n_normal, brought.n_anomaly) == (1 + 5, 8)
+
+
 def test_the_model_to_keep_is_of_full_size_and_keeps_no_more_texts_than_others(corpus: list[str]) -> None:
     labels: list[str | None] = [None] * len(corpus)
     labels[-1] = "anomaly"

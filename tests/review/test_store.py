@@ -52,7 +52,12 @@ class Simple:
         self.actions.append({"ids": ids, "verdict": verdict, "caller": caller})
 
     def undo(self, caller: tuple[str, str]) -> bool:
-        mine = [i for i, action in enumerate(self.actions) if action["caller"] == caller]
+        who, client = caller
+        mine = [
+            i
+            for i, action in enumerate(self.actions)
+            if action["caller"][1] == client and (client or action["caller"][0] == who)
+        ]
         if mine:
             del self.actions[mine[-1]]
         return bool(mine)

@@ -81,8 +81,10 @@ def scan(
         out_format = stream_format(table, out, out_format)
         check_output(table, out, out_format)
     if report:
-        from strays.report.job import KEPT_EXAMPLES, SHOWN_TEXTS, check_page, write_report
+        from strays.report.job import KEPT_EXAMPLES, MOST_SHOWN, SHOWN_TEXTS, check_page, write_report
 
+        if report == "-":
+            raise UsageError("--report names a file; strays report --out - writes the page to stdout")
         check_page(report, table.name, besides=out)
     found = scan_table(
         table,
@@ -100,7 +102,7 @@ def scan(
         progress=terminal.progress_bar,
     )
     if report:
-        shown = max(top, SHOWN_TEXTS)
+        shown = min(max(top, SHOWN_TEXTS), MOST_SHOWN)
         write_report(found, report, fitted_here=True, top=shown, random_state=seed, progress=terminal.progress_bar)
     if out:
         write_scored(table, out, found.scores, out_format=out_format, safe_cells=safe_cells)

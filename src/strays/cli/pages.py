@@ -148,13 +148,13 @@ def review(
     """Judge the oddest texts of a file in a browser, while the model learns from what you say."""
     from strays import terminal
     from strays.persistence import check_target
-    from strays.review.opening import open_desk
+    from strays.review.opening import last_port, open_desk
     from strays.review.serve import bind, require_extra, serve
 
     require_extra()
     if save_model:
         check_target(save_model)
-    with bind(port) as bound:
+    with bind(port, last_port(file, project)) as bound:
         asked = {
             "name": encoder,
             "revision": revision,

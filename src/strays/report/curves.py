@@ -22,6 +22,8 @@ FOLDS = 5
 MOST_CORNERS = 400
 # Texts that are fitted on and judged by in turns; 6,000 took 48 seconds on two busy cores.
 MOST_FITTED, MOST_JUDGED = 1600, 1000
+# Labels of a kind to judge by, where there are as many.
+FEWEST_JUDGED = 20
 
 
 def curves(y: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
@@ -72,8 +74,14 @@ def out_of_fold(
 
 
 def sample_to_judge(y: np.ndarray) -> np.ndarray:
-    """Which texts to fit and judge by: all anomalies and normals up to a bound, and unlabelled texts to fill up."""
-    sides = [evenly(np.flatnonzero(side), MOST_JUDGED // 2) for side in (y < 0, y > 0)]
+    """Which texts to fit and judge by: labelled ones up to a bound, and unlabelled texts to fill up.
+
+    Of both kinds of labels the same share is taken, because precision depends on how rare anomalies are; but of few
+    enough to judge by.
+    """
+    share = min(1.0, MOST_JUDGED / max(1, int(np.count_nonzero(y))))
+    kinds = (np.flatnonzero(y < 0), np.flatnonzero(y > 0))
+    sides = [evenly(kind, max(FEWEST_JUDGED, round(share * len(kind)))) for kind in kinds]
     room = max(0, MOST_FITTED - sum(map(len, sides)))
     return np.sort(np.concatenate([*sides, evenly(np.flatnonzero(y == 0), room)]))
 

@@ -19,6 +19,8 @@ from strays.tables import Table, complete_file
 
 # The oddest texts shown where nobody says how many, and the texts of each kind a model keeps to compare them with.
 SHOWN_TEXTS, KEPT_EXAMPLES = 50, 2000
+# More are no page any more.
+MOST_SHOWN = 1000
 
 
 def check_page(out: str, source: str, *, besides: str | None = None) -> None:

@@ -53,7 +53,7 @@ def on_the_map(scored: Scored, oddest: np.ndarray) -> np.ndarray:
     labelled = evenly(np.flatnonzero(scored.y), MOST_LABELLED)
     first = np.unique(np.concatenate([oddest[:MOST_POINTS], flagged, labelled]))
     others = np.setdiff1d(np.arange(n), first)
-    return np.sort(np.concatenate([first, evenly(others, MOST_POINTS - len(first))]))
+    return np.sort(np.concatenate([first, evenly(others, max(0, MOST_POINTS - len(first)))]))
 
 
 def shade(score: np.ndarray) -> np.ndarray:

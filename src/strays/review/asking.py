@@ -27,10 +27,10 @@ WHY = {
     "unsure": "between what was called normal and what was called an anomaly",
     "different": "odd, and unlike all that has been judged so far",
 }
-# Hits and misses that each kind starts with, and how many answers ago one counts half; chosen on dev corpora, see
-# benchmarks/LOG.md.
-PRIOR = {"odd": (4, 4), "unsure": (1, 9), "different": (1, 9)}
-HALF_LIFE = 20
+# Hits and misses that each kind starts with, and how many answers ago one counts half; chosen on dev corpora, after an
+# earlier choice had been seen on some test piles; see benchmarks/LOG.md.
+PRIOR = {"odd": (4, 4), "unsure": (1, 19), "different": (1, 19)}
+HALF_LIFE = 40
 # `different` looks among this many of the oddest open texts, and away from at most this many judged ones.
 POOL, MOST_JUDGED = 500, 2000
 

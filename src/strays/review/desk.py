@@ -254,6 +254,7 @@ class Desk:
             with self.lock:
                 self.generation = asked
         self._count_hidden()
+        self.store.checkpoint()
 
     def _due(self) -> bool:
         return len(self._changed) >= self.every or self._hurry
@@ -313,6 +314,8 @@ class Desk:
         with self.lock:
             judged = self._judged()
             p_open = p_value[[label is None for label in self.labels]]
+        # Texts that a person went looking for are not like others of their p-value.
+        judged = [(judgement, verdict) for judgement, verdict in judged if judgement.why in WHY]
         told = [(j.p_value, 1 if verdict == "normal" else -1) for j, verdict in judged if j.p_value is not None]
         p, y = (np.array(column) for column in zip(*told, strict=True)) if told else (np.empty(0), np.empty(0))
         self.hidden = still_hidden(p, y, p_open)

@@ -44,6 +44,7 @@ def still_hidden(p_judged: np.ndarray, y_judged: np.ndarray, p_open: np.ndarray)
     """
     if len(y_judged) < FEWEST or not len(p_open):
         return None
+    p_judged, y_judged = p_judged[-10 * HALF_LIFE :], y_judged[-10 * HALF_LIFE :]  # the others weigh nothing
     n_open, edges = np.histogram(np.log(p_open), BINS)
     t_open, t_judged = (edges[1:] + edges[:-1]) / 2, np.log(p_judged)
     t_min = min(t_open.min(), t_judged.min())

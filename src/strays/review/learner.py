@@ -33,7 +33,7 @@ class Learner:
     """Fits models on the texts of one corpus, whose embeddings X are at hand.
 
     `base` is a model fitted elsewhere to start from: it makes the first ranking, and the texts it keeps as examples,
-    with their labels, go into every later fit.
+    with their labels, go into every later fit, but for those of this corpus, of which people here have the say.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Learner:
         self.encoder = encoder
         self.detector = base.detector_ if base else detector
         self.base = base
+        self.brought = _besides(base.examples_, set(texts)) if base else None
         self.random_state = random_state
 
     def learn(self, labels: Sequence[str | None]) -> Ranking:
@@ -71,12 +72,23 @@ class Learner:
     def _fitted(
         self, detector: str | Detector, labels: Sequence[str | None], keep_examples: int
     ) -> TextOutlierDetector:
-        kept = self.base.examples_ if self.base else Examples([], self.X[:0], np.empty(0, dtype=np.int8))
         model = TextOutlierDetector(self.encoder, detector, keep_examples=keep_examples, random_state=self.random_state)
-        kept_labels = ["anomaly" if y < 0 else None for y in kept.y]
-        return model.fit([*self.texts, *kept.texts], [*labels, *kept_labels], embeddings=np.vstack([self.X, kept.X]))
+        texts, X, labels = self.texts, self.X, [*labels]
+        if self.brought and self.brought.texts:
+            texts, X = [*texts, *self.brought.texts], np.vstack([X, self.brought.X])
+            labels += [_LABEL[int(y)] for y in self.brought.y]
+        return model.fit(texts, labels, embeddings=X)
 
     @staticmethod
     def _ranked(model: TextOutlierDetector, scores: np.ndarray, n_labels: int, start: float) -> Ranking:
         judged = model.judge(scores)
         return Ranking(model, scores, judged.p_value, judged.flagged, n_labels, time.perf_counter() - start)
+
+
+_LABEL = {1: "normal", -1: "anomaly", 0: None}
+
+
+def _besides(examples: Examples, texts: set[str]) -> Examples:
+    """The examples whose texts are none of these."""
+    rows = [i for i, text in enumerate(examples.texts) if text not in texts]
+    return Examples([examples.texts[i] for i in rows], examples.X[rows], examples.y[rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from strays.corpus import Corpus, read_corpus
 from strays.detectors import detector_class
 from strays.encoders import LoadedEncoder, load_encoder
-from strays.errors import DataError, ModelError, UsageError
+from strays.errors import DataError, ModelError, StraysWarning, UsageError
 from strays.model import TextOutlierDetector
 from strays.review.desk import Desk
 from strays.review.learner import Learner
@@ -57,6 +58,7 @@ def open_desk(
 ) -> Desk:
     """A desk with its first ranking made. `encoder` are settings that were asked for, which must be the project's."""
     path = project_of(file, project)
+    is_new = not path.exists()
     if detector is not None:
         detector_class(detector)
     entries = None if is_project(file) else _entries(file, format, text_column, label_column, known or [])
@@ -65,7 +67,9 @@ def open_desk(
     store = LabelStore(path) if path.exists() else None
     try:
         base, used = _encoder(store, model, encoder or {}, device)
-        store = store or LabelStore(path)  # not before the encoder is found, so that an error leaves nothing behind
+        if base:
+            _check_base(base, detector)
+        store = store or LabelStore(path)
         _put(store, file, entries, known or [])
         texts = store.texts()
         if not texts:
@@ -81,7 +85,7 @@ def open_desk(
         store.set(
             encoder=used.pinned.to_dict(),
             fingerprint=used.fingerprint,
-            detector=detector or kept.get("detector", "auto"),
+            detector=base.info()["detector"]["name"] if base else detector or kept.get("detector", "auto"),
             model=str(Path(model).resolve()) if model else kept.get("model"),
         )
         learner = Learner(all_texts, X, used, store.settings()["detector"], base=base, random_state=seed)
@@ -89,7 +93,33 @@ def open_desk(
     except BaseException:
         if store:
             store.close()
+        if is_new:  # a command that failed leaves nothing behind
+            path.unlink(missing_ok=True)
         raise
+
+
+def _check_base(base: TextOutlierDetector, detector: str | None) -> None:
+    if detector is not None:
+        raise UsageError("--model brings its own detector; leave --detector away")
+    if not base.examples_.texts:
+        warnings.warn(
+            "the model keeps no examples, so that all it knows is gone once verdicts are learnt from; fit it with "
+            "--keep-examples 1000 to have it remember",
+            StraysWarning,
+            stacklevel=2,
+        )
+
+
+def last_port(file: str, project: str | None) -> int | None:
+    """The port a project was served on before: a page that waits there finds it again."""
+    path = project_of(file, project)
+    if not path.exists():
+        return None
+    store = LabelStore(path)
+    try:
+        return store.settings().get("port")
+    finally:
+        store.close()
 
 
 def _put(store: LabelStore, file: str, entries: list[Entry] | None, known: list[str]) -> None:

@@ -27,13 +27,18 @@ def require_extra() -> None:
         ) from error
 
 
-def bind(port: int | None) -> socket.socket:
-    """A socket of this machine; on any free port where none is asked for."""
+def bind(port: int, before: int | None = None) -> socket.socket:
+    """A socket of this machine; on the port used before, or any free one, where none (0) is asked for."""
+    if not port and before:
+        try:
+            return bind(before)
+        except UsageError:
+            pass  # another program has it now
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     if os.name == "posix":  # elsewhere it would let another program take the port as well
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind((ADDRESS, port or 0))
+        bound.bind((ADDRESS, port))
         bound.listen()  # now nobody else gets it, however long encoding takes
     except OSError as error:
         bound.close()
@@ -51,6 +56,7 @@ def serve(desk: Desk, bound: socket.socket, *, who: str, model_folder: str, anno
     from strays.review.guard import Guard
 
     port = bound.getsockname()[1]
+    desk.store.set(port=port)
     token = secrets.token_urlsafe(32)
     app = make_app(desk, who=who, model_folder=model_folder)
 

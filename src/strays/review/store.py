@@ -47,7 +47,7 @@ CREATE TABLE events (
     at TEXT NOT NULL,              -- UTC, ISO 8601
     undoes INTEGER UNIQUE REFERENCES events
 );
-CREATE INDEX events_by_caller ON events (who, client);
+CREATE INDEX events_by_client ON events (client);
 CREATE TABLE judgements (
     event INTEGER NOT NULL REFERENCES events,
     text INTEGER NOT NULL REFERENCES texts,
@@ -140,6 +140,11 @@ class LabelStore:
         with self._lock:
             self._db.close()
 
+    def checkpoint(self) -> None:
+        """Bring what is in the write-ahead log into the file itself, as far as nobody is using it."""
+        with self._reading():
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
     # ---- settings and texts ------------------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
@@ -198,10 +203,13 @@ class LabelStore:
         return event
 
     def undo(self, who: str, client: str) -> int | None:
-        """Undo the caller's last action that is not undone yet; gives the number of the event that was undone."""
+        """Undo the caller's last action that is not undone yet; gives the number of the event that was undone.
+
+        A client that has a name is one person's, whatever that person is called; else the name tells.
+        """
         with self._writing():
             last = self._db.execute(
-                "SELECT max(id) FROM events AS e WHERE who = ? AND client = ? AND undoes IS NULL "
+                "SELECT max(id) FROM events AS e WHERE (who = ? OR client != '') AND client = ? AND undoes IS NULL "
                 "AND NOT EXISTS (SELECT 1 FROM events WHERE undoes = e.id)",
                 (who, client),
             ).fetchone()[0]
