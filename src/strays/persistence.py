@@ -64,6 +64,8 @@ def check_target(path: str | Path) -> None:
 def load_folder(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The config and arrays of a model folder, checked to be whole and of a format this version knows."""
     folder = Path(path)
+    if folder.is_file():
+        raise ModelError(f"{folder}: is a file; expected the folder of a model, as `strays fit` writes it")
     if not folder.is_dir():
         raise ModelError(f"{folder}: no such model folder; make one with `strays fit FILE --model {folder}`")
     for name in (CONFIG, ARRAYS):

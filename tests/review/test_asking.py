@@ -35,7 +35,10 @@ def test_the_unsure_one_lies_midway_between_the_judged() -> None:
     assert [a.row for a in ask(scores, y, 2, always("unsure"))] == [4, 5]
 
 
-def test_the_different_one_is_the_farthest_of_the_odd_from_all_judged_and_asked() -> None:
+def test_the_different_one_is_the_farthest_of_the_odd_from_all_judged_and_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asking, "POOL_SHARE", 1)
     X = np.array([[0.0, 0], [1, 0], [0, 5], [0, 4.9], [-4, 0], [99, 99]])
     scores = np.array([5.0, 4, 3, 2, 1, 0])
     y = np.array([1, 0, 0, 0, 0, -1])
@@ -46,6 +49,7 @@ def test_the_different_one_is_the_farthest_of_the_odd_from_all_judged_and_asked(
 
 def test_different_looks_among_the_oddest_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "POOL", 2)
+    monkeypatch.setattr(asking, "POOL_SHARE", 1)
     X = np.array([[0.0, 0], [1, 0], [2, 0], [50, 0]])
     y = np.array([1, 0, 0, 0])
     found = ask(np.array([4.0, 3, 2, 1]), y, 3, always("different"), X=X)

@@ -100,7 +100,7 @@ def test_a_refit_changes_only_what_comes_behind(desk: Desk) -> None:
     queue = desk.queue("a", 10)
     assert queue["generation"] == 1
     assert ids(queue)[:3] == [*shown, 35]
-    assert ids(desk.queue("new", 1)) != [35]  # it is a's
+    assert ids(desk.queue("new", 1)) == [35]  # the two before are a's
     judged = desk.judge([shown[0]], "normal", "ada", "a")
     assert judged["n"] == 1
     assert ids(desk.queue("a", 10))[0] == shown[1]
@@ -194,7 +194,9 @@ def test_two_clients_get_different_texts_until_a_lease_ends(desk: Desk) -> None:
     now = [0.0]
     desk.clients = clients.Clients(lambda: now[0])
     a, b = ids(desk.queue("a", 10)), ids(desk.queue("b", 10))
-    assert not set(a) & set(b)
+    # What a looks at is not for b, but what comes later in a's queue may be: a tab that was closed holds back little.
+    assert (a[:3], b[:3]) == ([1, 2, 3], [3, 4, 5])
+    assert ids(desk.queue("a", 10))[:4] == [1, 2, 5, 6]
     now[0] += clients.LEASE_SECONDS - 1
     assert ids(desk.queue("b", 10)) == b
     now[0] += 2

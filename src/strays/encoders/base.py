@@ -34,6 +34,8 @@ class LoadedEncoder(Encoder, Protocol):
 
     settings: EncoderSettings
     progress: Callable[[int, int], None] | None
+    # Whether to warn of texts in a script that the encoder was not made for, where it can tell.
+    warn_of_scripts: bool
 
     @property
     def dimension(self) -> int:

@@ -48,6 +48,7 @@ class StaticEncoder:
     def __init__(self, settings: EncoderSettings, progress: Callable[[int, int], None] | None = None) -> None:
         self.settings = settings
         self.progress = progress
+        self.warn_of_scripts = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.settings.name!r})"

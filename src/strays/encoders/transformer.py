@@ -83,11 +83,21 @@ class TransformerEncoder:
         self.tokens_per_batch = tokens_per_batch
         self.cache = cache
         self.progress = progress
+        self.warn_of_scripts = True
         self._warned_scripts: set[str] = set()
 
     def __getstate__(self) -> dict[str, Any]:
         """What the constructor was given: a copy loads the model anew, as sessions and locks cannot be copied."""
-        fields = ("settings", "device", "runtime", "tokens_per_batch", "cache", "progress", "_warned_scripts")
+        fields = (
+            "settings",
+            "device",
+            "runtime",
+            "tokens_per_batch",
+            "cache",
+            "progress",
+            "warn_of_scripts",
+            "_warned_scripts",
+        )
         return {name: self.__dict__[name] for name in fields}
 
     def __repr__(self) -> str:
@@ -353,6 +363,8 @@ class TransformerEncoder:
             ) from error
 
     def _warn_of_script(self, texts: list[str]) -> None:
+        if not self.warn_of_scripts:
+            return
         counts = scripts.script_counts(texts)
         if 2 * counts["LATIN"] >= counts.total():
             return  # Latin pieces are in every vocabulary in use

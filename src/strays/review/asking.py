@@ -14,6 +14,7 @@ answers count for less, because the model has learnt since.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,8 +32,9 @@ WHY = {
 # earlier choice had been seen on some test piles; see benchmarks/LOG.md.
 PRIOR = {"odd": (4, 4), "unsure": (1, 19), "different": (1, 19)}
 HALF_LIFE = 40
-# `different` looks among this many of the oddest open texts, and away from at most this many judged ones.
-POOL, MOST_JUDGED = 500, 2000
+# `different` looks among this many of the oddest open texts, and this share of all; away from at most this many judged
+# ones.
+POOL, POOL_SHARE, MOST_JUDGED = 500, 1 / 7, 2000
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ def questions(
     by_score = rows[np.argsort(-scores[rows], kind="stable")]
     by_edge = rows[np.argsort(np.abs(scores[rows] - _edge(scores, y)), kind="stable")]
     next_of = {"odd": iter(by_score), "unsure": iter(by_edge)}
-    away = _Away(X, by_score[:POOL], evenly(np.flatnonzero(y), MOST_JUDGED))
+    pool = min(POOL, math.ceil(POOL_SHARE * len(rows)))
+    away = _Away(X, by_score[:pool], evenly(np.flatnonzero(y), MOST_JUDGED))
     chances = _chances(answers)
     asked: dict[int, str] = {}
     while len(asked) < min(n, len(rows)):

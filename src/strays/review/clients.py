@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 LEASE_SECONDS = 120.0
 # A client's questions that no refit changes: the one it shows, and the one it shows before our answer reaches it.
@@ -30,7 +31,7 @@ class Clients:
         return dict(found.asked) if found else {}
 
     def give(self, client: str, asked: dict[int, str | None]) -> None:
-        """Note what a client is given now; it is nobody else's for two minutes."""
+        """Note what a client is given now; the first of it is nobody else's for two minutes."""
         now = self._clock()
         self._clients = {name: c for name, c in self._clients.items() if c.until > now or name == client}
         self._clients[client] = _Client(asked, now + LEASE_SECONDS)
@@ -40,11 +41,11 @@ class Clients:
         self.give(client, {place: why} | self.asked(client))
 
     def of_others(self, client: str) -> set[int]:
-        """Places that other clients are looking at."""
+        """Places that other clients are looking at; not all they were given, since a tab may have been closed."""
         now = self._clock()
         return {
             place
             for name, other in self._clients.items()
             if name != client and other.until > now
-            for place in other.asked
+            for place in islice(other.asked, KEPT_AHEAD)
         }

@@ -2,7 +2,7 @@
 
 A text whose p-value is p is an anomaly with log odds
 
-    u - s (log p - log p_min),  p_min the lowest p-value, u in [-8, 6], 0 <= s <= 1.5
+    u - s (log p - log p_min),  p_min the lowest p-value, u in [-8, 6], 0 <= s <= 2
 
 What people said of the texts they were asked about, at the p-values these had then, tells which u and s are likely;
 each likely pair tells how many anomalies to expect among the rest. Beforehand all are equally likely, but for s = 0,
@@ -17,11 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-FEWEST = 20
+# Verdicts, and normals among them: where all are anomalies, nothing tells where they end.
+FEWEST, FEWEST_NORMALS = 20, 5
 # The verdict this many verdicts ago counts half.
 HALF_LIFE = 100
 LOG_ODDS = np.linspace(-8, 6, 43)
-SLOPES = np.linspace(0, 1.5, 31)
+SLOPES = np.linspace(0, 2, 31)
 # Chosen on dev corpora; see benchmarks/LOG.md.
 CHANCE_OF_NO_SLOPE = 0.3
 # p-values of open texts are counted in this many bins of their logarithm; futures drawn to get quantiles from.
@@ -40,9 +41,9 @@ class Hidden:
 def still_hidden(p_judged: np.ndarray, y_judged: np.ndarray, p_open: np.ndarray) -> Hidden | None:
     """From the p-values that texts had when a person judged them, oldest first, and what was said (+1 or -1).
 
-    `p_open` are the present p-values of the texts that nobody has judged. None where fewer than FEWEST were.
+    `p_open` are the present p-values of the texts that nobody has judged. None where too few were to tell.
     """
-    if len(y_judged) < FEWEST or not len(p_open):
+    if len(y_judged) < FEWEST or (y_judged > 0).sum() < FEWEST_NORMALS or not len(p_open):
         return None
     p_judged, y_judged = p_judged[-10 * HALF_LIFE :], y_judged[-10 * HALF_LIFE :]  # the others weigh nothing
     n_open, edges = np.histogram(np.log(p_open), BINS)

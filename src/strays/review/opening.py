@@ -81,6 +81,7 @@ def open_desk(
             used.progress = show
             X = np.asarray(used.encode(all_texts))
         used.progress = None
+        used.warn_of_scripts = False  # what is said of the corpus need not be said of each text that is explained
         kept = store.settings()
         store.set(
             encoder=used.pinned.to_dict(),

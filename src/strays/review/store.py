@@ -268,7 +268,7 @@ class LabelStore:
         except sqlite3.Error as error:
             raise DataError(
                 f"{self.path}: the project could not be read or written ({first_line(error)}); what was acknowledged "
-                "is kept. Check the disk and the file's permissions"
+                "is kept. Check the disk and the permissions of file and folder, or choose another place with --project"
             ) from error
 
 
