@@ -86,8 +86,9 @@ class Browser:
         desk, ids = self._desk, list(event.judgements)
         shown = next((id_ for id_ in ids if desk.has(id_)), None)
         text = desk.entries[desk.place(shown)].text[:1000] if shown is not None else ""
-        more = {"ids": ids, "n": len(ids), "text": text}
-        return _event(event, event.id in desk.history.undone) | more
+        undone = event.id in desk.history.undone
+        replaced = not undone and all(desk.history.standing(id_) is not event for id_ in ids)
+        return _event(event, undone) | {"replaced": replaced, "ids": ids, "n": len(ids), "text": text}
 
 
 def _event(event: Event, undone: bool) -> dict[str, Any]:
