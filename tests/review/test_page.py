@@ -149,6 +149,34 @@ def wait_present(page: Page, id_: str) -> None:
     until(page, "id => document.querySelector('#judge .card')?.dataset.id === id", id_)
 
 
+def encircle(page: Page, share: float = 1.0) -> tuple[int, int]:
+    """Select the left part of the map; how many texts it has, and how many of them are said to be judged already."""
+    page.wait_for_selector("#canvas canvas")
+    page.click("[data-mode=select]")
+    box = page.locator("#canvas").bounding_box()
+    assert box
+    left, top = box["x"] + 4, box["y"] + 50
+    right, bottom = box["x"] + share * box["width"] - 4, box["y"] + box["height"] - 4
+    page.mouse.move(left, top)
+    page.mouse.down()
+    for x, y in [(right, top), (right, bottom), (left, bottom), (left, top)]:
+        page.mouse.move(x, y, steps=4)
+    page.mouse.up()
+    page.wait_for_selector("#map-detail .sample li")
+    n, already = [*map(int, re.findall(r"\d+", page.locator("#map-detail h2").inner_text())), 0][:2]
+    return n, already
+
+
+def judge_as_another(page: Page, ids: list[int], verdict: str) -> None:
+    """A verdict of somebody else, of which the page does not know yet."""
+    given = {"ids": ids, "verdict": verdict, "who": "bob", "client": "bob"}
+    page.evaluate(
+        """given => fetch("/api/verdicts", {method: "POST", headers: {"Content-Type": "application/json"},
+          body: JSON.stringify(given)}).then(answer => { if (!answer.ok) throw answer.status; })""",
+        given,
+    )
+
+
 def wait_learnt(page: Page, generation: int) -> None:
     until(page, f"fetch('/api/state').then(a => a.json()).then(s => s.generation > {generation} && !s.refitting)")
 
@@ -428,19 +456,7 @@ def test_a_verdict_is_changed_in_the_list_of_what_is_judged(page: Page) -> None:
 def test_a_region_of_the_map_is_judged_at_once_and_undone_at_once(page: Page) -> None:
     before = ask(page, "/api/state")
     press(page, "m")
-    page.wait_for_selector("#canvas canvas")
-    page.click("[data-mode=select]")
-    box = page.locator("#canvas").bounding_box()
-    assert box
-    left, top = box["x"] + 4, box["y"] + 50
-    right, bottom = box["x"] + box["width"] / 2, box["y"] + box["height"] - 4
-    page.mouse.move(left, top)
-    page.mouse.down()
-    for x, y in [(right, top), (right, bottom), (left, bottom), (left, top)]:
-        page.mouse.move(x, y, steps=4)
-    page.mouse.up()
-    page.wait_for_selector("#map-detail .sample li")
-    n, already = [*map(int, re.findall(r"\d+", page.locator("#map-detail h2").inner_text())), 0][:2]
+    n, already = encircle(page, 0.5)
     n -= already  # these keep their verdicts
     assert 1 < n < before["n_texts"]
     posts: list[Any] = []
@@ -457,6 +473,46 @@ def test_a_region_of_the_map_is_judged_at_once_and_undone_at_once(page: Page) ->
     assert ask(page, "/api/state")["judged"] == before["judged"]
     page.keyboard.press("j")
     page.wait_for_selector("#map-detail .card .facts")
+
+
+def test_a_region_leaves_verdicts_alone_that_were_given_since_the_map_was_drawn(
+    context: BrowserContext, tiny_bert: Path, tmp_path: Path
+) -> None:
+    with Review(write_csv(tmp_path / "farm.csv", farm_texts(60)), tiny_bert) as running:
+        page = open_page(context, running.link)
+        press(page, "m")
+        page.wait_for_selector("#canvas canvas")
+        page.keyboard.press("Escape")
+        mine = present(page)
+        press(page, "a")
+        wait_saved(page)
+        press(page, "m")
+        n, _ = encircle(page)
+        assert n > 30
+        until(page, "document.querySelector('#map-detail h2').textContent.includes(', 1 judged already')")
+
+        # What somebody else judges under the selection is seen, and kept even where it is not seen in time.
+        points = ask(page, "/api/map")
+        inmost = sorted(zip(points["x"], points["y"], points["ids"], strict=True), key=lambda at: abs(at[1] - 0.5))
+        theirs, late = [id_ for x, _, id_ in inmost if str(id_) != mine and 0.1 < x < 0.9][:2]
+        judge_as_another(page, [theirs], "anomaly")
+        until(page, "document.querySelector('#map-detail h2').textContent.includes(', 2 judged already')")
+        page.route("**/api/map/values", lambda route: route.abort())
+        judge_as_another(page, [late], "anomaly")
+        page.keyboard.press("n")
+        wait_saved(page)
+        found = {item["id"]: item["label"] for item in ask(page, "/api/texts?label=anomaly")["items"]}
+        assert found == dict.fromkeys([int(mine), theirs, late], "anomaly")
+        assert ask(page, "/api/state")["judged"]["normal"] == n - 3
+
+        # With the box ticked they change too.
+        page.unroute("**/api/map/values")
+        assert encircle(page)[0] == n
+        until(page, f"document.querySelector('#map-detail h2').textContent.includes(', {n} judged already')")
+        page.click("#map-detail input[type=checkbox]")
+        page.keyboard.press("n")
+        wait_saved(page)
+        assert ask(page, "/api/state")["judged"]["anomaly"] == 0
 
 
 def test_a_map_that_is_being_made_is_waited_for(page: Page) -> None:

@@ -118,9 +118,15 @@ hear("queue", ({ queue: answer, asked }) => {
   if (queue.present !== before || !before) draw();
 });
 
-hear("saved", ({ ids, verdict, text }) => {
-  queue.acknowledge(ids, performance.now());
-  if (!outbox.waiting.length) noteLast(verdict, text, ids.length, false);
+hear("saved", ({ ids, kept, verdict, text }) => {
+  queue.acknowledge([...ids, ...kept], performance.now());
+  if (!ids.length) { // nothing was written, so there is nothing to undo either
+    const at = done.lastIndexOf(null);
+    if (at >= 0) done.splice(at, 1);
+    const words = "All of these were judged meanwhile, and keep their verdicts.";
+    last.replaceChildren(words);
+    say(words);
+  } else if (!outbox.waiting.length) noteLast(verdict, text, ids.length, false);
 });
 
 hear("settle", (ids) => {
