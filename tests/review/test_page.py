@@ -312,6 +312,48 @@ def test_the_key_after_an_undo_judges_the_text_that_came_back(page: Page) -> Non
     assert present(page) == second
 
 
+def test_the_last_text_comes_back_when_it_is_skipped(context: BrowserContext, tiny_bert: Path, tmp_path: Path) -> None:
+    with Review(write_csv(tmp_path / "farm.csv", farm_texts(30)), tiny_bert) as running:
+        page = open_page(context, running.link)
+        there = present(page)
+        ids = [item["id"] for item in ask(page, "/api/texts?limit=100")["items"]]
+        judge_as_another(page, [id_ for id_ in ids if str(id_) != there], "normal")
+        page.reload()
+        wait_present(page, there)
+        press(page, "s")
+        wait_saved(page)
+        wait_present(page, there)
+        assert page.locator("#judge .asked").inner_text() == "Skipped before"
+        press(page, "n")
+        until(page, "document.querySelector('#judge .empty h2')?.textContent === 'All judged'")
+
+
+def test_a_text_that_somebody_else_judges_meanwhile_stays_and_says_so(page: Page) -> None:
+    there = present(page)
+    judge_as_another(page, [int(there)], "anomaly")
+    until(page, "document.querySelector('#judge .meanwhile').textContent === 'judged meanwhile by bob: ◆ anomaly'")
+    assert present(page) == there
+    press(page, "j")
+    assert page.locator("#judge .meanwhile").inner_text() == ""
+    press(page, "kn")  # one may still say otherwise
+    wait_saved(page)
+    assert ask(page, f"/api/texts/{there}")["label"] == "normal"
+
+
+def test_what_may_be_hidden_is_told_until_no_text_is_left(page: Page) -> None:
+    state = ask(page, "/api/state")
+    judged = state["judged"]["normal"] + state["judged"]["anomaly"]
+    assert state["n_open"] == state["n_texts"] - judged
+    # Texts that came with a label and were judged all the same are in both counts.
+    both = {"given": {"normal": state["n_texts"] - judged, "anomaly": 1}}
+    state |= {"hidden": {"estimate": 3.0, "low": 1.0, "high": 9.0}} | both
+    answer_with(page, "**/api/state", state)
+    until(page, "document.getElementById('hidden').textContent.endsWith(', about 3 more (1 to 9)')")
+    page.unroute("**/api/state")
+    answer_with(page, "**/api/state", state | {"n_open": 0})
+    until(page, "document.getElementById('hidden').textContent.endsWith(' found')")
+
+
 def test_a_fit_that_failed_is_told_and_the_work_goes_on(page: Page) -> None:
     state = ask(page, "/api/state") | {"trouble": "the model has not learnt from the last verdicts: too odd"}
     answer_with(page, "**/api/state", state)
@@ -333,7 +375,6 @@ def test_nothing_moves_when_an_explanation_arrives(page: Page) -> None:
     assert not page.locator("#judge mark").count()
     why = {
         "generation": 1,
-        "in_words": "",
         "segments": [{"start": 0, "end": 5, "effect": 1.0}],
         "nearest_normals": [{"text": "a hen", "similarity": 0.5}] * 3,
         "nearest_anomalies": [{"text": "a very long one " * 30, "similarity": 0.5}],
@@ -519,6 +560,16 @@ def test_a_region_leaves_verdicts_alone_that_were_given_since_the_map_was_drawn(
         assert ask(page, "/api/state")["judged"]["anomaly"] == 0
 
 
+def test_a_map_of_a_sample_says_so(page: Page) -> None:
+    answer_with(page, "**/api/state", ask(page, "/api/state") | {"n_texts": 30_000})
+    until(page, "document.getElementById('count').textContent.includes('30,000')")
+    press(page, "m")
+    page.wait_for_selector("#map-part:not([hidden])")
+    assert page.locator("#map-part").inner_text() == "368 of 30,000 texts are on the map; a region judges these."
+    page.unroute("**/api/state")
+    page.wait_for_selector("#map-part", state="hidden")
+
+
 def test_a_map_that_is_being_made_is_waited_for(page: Page) -> None:
     page.route("**/api/map", lambda route: route.fulfill(status=202, body="{}", content_type="application/json"))
     press(page, "m")
@@ -550,6 +601,27 @@ def test_two_tabs_are_asked_about_different_texts(context: BrowserContext, page:
     twin.wait_for_selector("#judge .card[data-id]")
     name = "sessionStorage.getItem('strays-client')"
     until(twin, f"mine => {name} !== mine", page.evaluate(name))
+
+
+def test_a_duplicate_of_a_tab_leaves_its_unsent_verdicts_alone(context: BrowserContext, page: Page) -> None:
+    held: list[Route] = []
+    page.route("**/api/verdicts", lambda route: held.append(route))
+    there = present(page)
+    press(page, "n")
+    until(page, "document.getElementById('unsaved').textContent === '1 unsaved'")
+    with context.expect_page() as opened:
+        page.evaluate("window.open('/')")
+    twin = opened.value
+    twin.wait_for_selector("#judge .card[data-id]")
+    name = "sessionStorage.getItem('strays-client')"
+    until(twin, f"mine => {name} !== mine", page.evaluate(name))
+    twin.wait_for_timeout(500)
+    assert ask(twin, f"/api/texts/{there}")["label"] is None
+    kept = twin.evaluate("Object.entries(sessionStorage).filter(([key]) => key !== 'strays-client')")
+    assert [(key.split()[0], json.loads(value)["entries"]) for key, value in kept] == [("strays-unsaved", [])]
+    held[0].continue_()
+    wait_saved(page)
+    assert ask(page, f"/api/texts/{there}")["label"] == "normal"
 
 
 @pytest.mark.parametrize(("what", "format"), [("judged", "csv"), ("all", "jsonl")])
@@ -698,6 +770,36 @@ def test_hostile_texts_are_shown_as_texts_and_do_nothing(
         assert trouble == []
         origin = running.link.split("/?")[0]
         assert [url for url in asked if not url.startswith((origin, "data:"))] == []
+
+
+def test_what_cannot_be_seen_is_a_sign_in_tips_too(context: BrowserContext, tiny_bert: Path, tmp_path: Path) -> None:
+    odd = "right \u202eto left \u202eagain"
+    with Review(write_csv(tmp_path / "turned.csv", [*farm_texts(20), odd]), tiny_bert) as running:
+        page = open_page(context, running.link)
+        press(page, "m")
+        page.wait_for_selector("#canvas canvas")
+        points, texts = ask(page, "/api/map"), ask(page, "/api/texts?limit=100")["items"]
+        i = points["ids"].index(next(item["id"] for item in texts if item["text"] == odd))
+        page.click("#canvas button:has-text('⤢')")
+        box, margin = page.locator("#canvas").bounding_box(), 22
+        assert box
+        x, y = (
+            box[at] + margin + points[at][i] * (box[size] - 2 * margin)
+            for at, size in (("x", "width"), ("y", "height"))
+        )
+        page.mouse.move(x, y)
+        until(page, "document.getElementById('canvas').textContent.includes('right ⟨RLO⟩to left ⟨RLO⟩again')")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
+        heard, titles = "", ""
+        while page.locator("#judge .card").count():
+            page.wait_for_selector("#judge .card:not(.waiting)")
+            titles += "".join(page.evaluate("[...document.querySelectorAll('#judge [title]')].map(one => one.title)"))
+            press(page, "n")
+            heard += page.locator("#said").inner_text()
+            wait_saved(page)
+        assert "right ⟨RLO⟩to" in heard or page.locator("#last").inner_text().endswith("again")
+        assert "\u202e" not in heard + titles
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
     _add_errors(app)
 
     def now() -> dict[str, Any]:
-        return desk.state() | {"save": keeper.state()}
+        return desk.state() | {"n_open": desk.labels.count(None), "save": keeper.state()}
 
     def queue(client: str, n: int) -> dict[str, Any]:
         found = desk.queue(client, n)

@@ -3,7 +3,7 @@ import { get, hear, desk, tell } from "./api.js";
 import { Panel, verdictButtons } from "./card.js";
 import { queue } from "./judge.js";
 import { outbox } from "./outbox.js";
-import { badge, bdi, button, byId, make, number, plural } from "./text.js";
+import { badge, bdi, button, byId, make, number, plain, plural } from "./text.js";
 
 const SAMPLE = 8; // texts shown of a selection
 const MANY = 2000; // of more texts than this, the flagged are not marked one by one: the colours tell enough
@@ -11,7 +11,7 @@ const HELP = "Map of the texts. Arrow keys move it, plus and minus zoom, 0 shows
   "or odder text, a and n judge it, e switches to selecting.";
 const HINT = "Texts that are alike lie side by side. Click a point to read it. To judge a region in one go, choose " +
   "Select (or hold Shift) and encircle it.";
-const [view, place, beside] = byId("map", "canvas", "map-detail");
+const [view, place, part, beside] = byId("map", "canvas", "map-part", "map-detail");
 const panel = Object.assign(new Panel(beside, give, HINT), { onclose: clear });
 let map = null;
 let data = null; // {generation, ids, x, y, value, mark}
@@ -47,6 +47,7 @@ export async function open() {
   });
   setMode(mode());
   document.querySelector(".legend .if-few").hidden = data.ids.length > MANY;
+  tellPart();
   ring();
   if (!beside.childElementCount) panel.clear();
 }
@@ -61,6 +62,13 @@ function marks({ mark }) {
     }
   }
   return shown;
+}
+
+/** Of a large corpus the map has a sample, and a region is of that sample. */
+function tellPart() {
+  const [here, all] = [data.ids.length, desk.state ? desk.state.n_texts : 0];
+  part.hidden = here >= all;
+  part.textContent = `${number(here)} of ${number(all)} texts are on the map; a region judges these.`;
 }
 
 function wait(words) {
@@ -94,7 +102,7 @@ function rank() {
 /** The hovered text; one that is not here yet is fetched, and shown if the pointer is still there. */
 function tip(i) {
   const id = data.ids[i];
-  const short = (one) => (one.text.length > 240 ? `${one.text.slice(0, 240)}…` : one.text);
+  const short = (one) => plain(one.text, 240);
   if (texts.has(id)) return short(texts.get(id));
   setTimeout(async () => {
     if (!map || map.hovered !== i) return;
@@ -227,7 +235,11 @@ hear("undone", async ({ ids }) => {
     if (panel.has(ids)) panel.card.show(await item(panel.card.item.id));
   } catch { relabel(ids, null); }
 });
-hear("state", () => { if (map && !view.hidden) refresh(); });
+hear("state", () => {
+  if (!map || view.hidden) return;
+  tellPart();
+  refresh();
+});
 hear("saved", ({ kept }) => { // what others judged meanwhile is not as it was drawn here
   if (!map || !kept.length) return;
   for (const id of kept) texts.delete(id);

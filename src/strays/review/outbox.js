@@ -16,7 +16,11 @@ class Outbox {
   recall() {
     this.place = `strays-unsaved ${desk.state.project}`;
     let left = [];
-    try { left = JSON.parse(sessionStorage.getItem(this.place)) || []; } catch { /* nothing was kept */ }
+    try {
+      const kept = JSON.parse(sessionStorage.getItem(this.place));
+      // A duplicate of a tab has a copy of all the tab keeps; what is unsent there, is sent from there.
+      if (kept.client === desk.client) left = kept.entries;
+    } catch { /* nothing was kept */ }
     this.waiting.unshift(...left);
     this._changed();
     return left;
@@ -142,7 +146,9 @@ class Outbox {
   }
 
   _keep() {
-    try { sessionStorage.setItem(this.place, JSON.stringify(this.waiting)); } catch { /* keeps nothing, or no room */ }
+    if (!this.place) return; // not before it is known whose they are, and of which project
+    const kept = JSON.stringify({ client: desk.client, entries: this.waiting });
+    try { sessionStorage.setItem(this.place, kept); } catch { /* keeps nothing, or no room */ }
   }
 }
 
