@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parent
 EXAMPLES = DOCS.parent / "examples"
 WIDTH, HEIGHT = 1040, 2400  # all of it in view, so that nothing scrolls while a picture is taken
-VERDICTS, MOST_VERDICTS = 16, 60
+VERDICTS, MOST_VERDICTS = 24, 60
 MOST_BYTES = 300_000
 
 

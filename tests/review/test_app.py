@@ -146,7 +146,6 @@ def test_explanations_fit_the_text_as_javascript_counts(serve: Serve, tmp_path: 
         item = next(i for i in desk.get("texts", limit=100)["items"] if i["text"] == text[:20_000])
         assert item["length"] == len(text)
         why = desk.get(f"texts/{item['id']}/why")
-        assert why["in_words"].endswith("flagged")
         assert len(why["nearest_normals"]) == 3
         units = text.encode("utf-16-le")
         for segment in why["segments"]:

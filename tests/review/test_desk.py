@@ -291,3 +291,22 @@ def test_texts_that_nobody_asked_about_say_nothing_of_the_hidden(tmp_path: Path)
     desk.judge(range(100, 160), "anomaly", "ada", "map")
     desk._count_hidden()
     assert desk.state()["hidden"]["high"] <= before["high"]
+
+
+def test_a_verdict_on_many_can_leave_those_alone_that_have_one(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path / "p.strays")
+    a, b, c, d = desk.ids[:4]
+    desk.judge([a], "anomaly", "ada", "1")
+    desk.judge([b], "skip", "ada", "1")
+    done = desk.judge([a, b, c], "normal", "bob", "2", too=False)
+    assert (done["n"], done["kept"]) == (2, [a])
+    assert desk.labels[:4] == ["anomaly", "normal", "normal", None]
+    last = desk.state()["last_event"]
+    assert desk.judge([a, b], "anomaly", "bob", "2", too=False) == {"event": None, "n": 0, "kept": [a, b]}
+    assert desk.state()["last_event"] == last
+    assert desk.judge([a, d], "normal", "bob", "2")["n"] == 2
+    assert desk.labels[:4] == ["normal"] * 4
+    # One undo takes back what was written, and nothing else.
+    desk.undo("bob", "2")
+    desk.undo("bob", "2")
+    assert desk.labels[:4] == ["anomaly", None, None, None]

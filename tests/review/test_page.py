@@ -149,6 +149,36 @@ def wait_present(page: Page, id_: str) -> None:
     until(page, "id => document.querySelector('#judge .card')?.dataset.id === id", id_)
 
 
+def encircle(page: Page, share: float) -> tuple[int, int]:
+    """Select the left part of the map; how many texts it has, and how many of them are said to be judged already."""
+    page.wait_for_selector("#canvas canvas")
+    page.click("[data-mode=select]")
+    page.click("#canvas button:has-text('⤢')")  # all of it: the present text may have been moved into view
+    box = page.locator("#canvas").bounding_box()
+    assert box
+    left, top = box["x"] + 4, box["y"] + 50
+    right, bottom = box["x"] + share * box["width"] - 4, box["y"] + box["height"] - 4
+    page.mouse.move(left, top)
+    page.mouse.down()
+    for x, y in [(right, top), (right, bottom), (left, bottom), (left, top)]:
+        page.mouse.move(x, y, steps=4)
+        page.wait_for_timeout(60)  # moves within a frame are one to the page: no corner must get lost
+    page.mouse.up()
+    page.wait_for_selector("#map-detail .sample li")
+    n, already = [*map(int, re.findall(r"\d+", page.locator("#map-detail h2").inner_text())), 0][:2]
+    return n, already
+
+
+def judge_as_another(page: Page, ids: list[int], verdict: str) -> None:
+    """A verdict of somebody else, of which the page does not know yet."""
+    given = {"ids": ids, "verdict": verdict, "who": "bob", "client": "bob"}
+    page.evaluate(
+        """given => fetch("/api/verdicts", {method: "POST", headers: {"Content-Type": "application/json"},
+          body: JSON.stringify(given)}).then(answer => { if (!answer.ok) throw answer.status; })""",
+        given,
+    )
+
+
 def wait_learnt(page: Page, generation: int) -> None:
     until(page, f"fetch('/api/state').then(a => a.json()).then(s => s.generation > {generation} && !s.refitting)")
 
@@ -282,6 +312,48 @@ def test_the_key_after_an_undo_judges_the_text_that_came_back(page: Page) -> Non
     assert present(page) == second
 
 
+def test_the_last_text_comes_back_when_it_is_skipped(context: BrowserContext, tiny_bert: Path, tmp_path: Path) -> None:
+    with Review(write_csv(tmp_path / "farm.csv", farm_texts(30)), tiny_bert) as running:
+        page = open_page(context, running.link)
+        there = present(page)
+        ids = [item["id"] for item in ask(page, "/api/texts?limit=100")["items"]]
+        judge_as_another(page, [id_ for id_ in ids if str(id_) != there], "normal")
+        page.reload()
+        wait_present(page, there)
+        press(page, "s")
+        wait_saved(page)
+        wait_present(page, there)
+        assert page.locator("#judge .asked").inner_text() == "Skipped before"
+        press(page, "n")
+        until(page, "document.querySelector('#judge .empty h2')?.textContent === 'All judged'")
+
+
+def test_a_text_that_somebody_else_judges_meanwhile_stays_and_says_so(page: Page) -> None:
+    there = present(page)
+    judge_as_another(page, [int(there)], "anomaly")
+    until(page, "document.querySelector('#judge .meanwhile').textContent === 'judged meanwhile by bob: ◆ anomaly'")
+    assert present(page) == there
+    press(page, "j")
+    assert page.locator("#judge .meanwhile").inner_text() == ""
+    press(page, "kn")  # one may still say otherwise
+    wait_saved(page)
+    assert ask(page, f"/api/texts/{there}")["label"] == "normal"
+
+
+def test_what_may_be_hidden_is_told_until_no_text_is_left(page: Page) -> None:
+    state = ask(page, "/api/state")
+    judged = state["judged"]["normal"] + state["judged"]["anomaly"]
+    assert state["n_open"] == state["n_texts"] - judged
+    # Texts that came with a label and were judged all the same are in both counts.
+    both = {"given": {"normal": state["n_texts"] - judged, "anomaly": 1}}
+    state |= {"hidden": {"estimate": 3.0, "low": 1.0, "high": 9.0}} | both
+    answer_with(page, "**/api/state", state)
+    until(page, "document.getElementById('hidden').textContent.endsWith(', about 3 more (1 to 9)')")
+    page.unroute("**/api/state")
+    answer_with(page, "**/api/state", state | {"n_open": 0})
+    until(page, "document.getElementById('hidden').textContent.endsWith(' found')")
+
+
 def test_a_fit_that_failed_is_told_and_the_work_goes_on(page: Page) -> None:
     state = ask(page, "/api/state") | {"trouble": "the model has not learnt from the last verdicts: too odd"}
     answer_with(page, "**/api/state", state)
@@ -303,7 +375,6 @@ def test_nothing_moves_when_an_explanation_arrives(page: Page) -> None:
     assert not page.locator("#judge mark").count()
     why = {
         "generation": 1,
-        "in_words": "",
         "segments": [{"start": 0, "end": 5, "effect": 1.0}],
         "nearest_normals": [{"text": "a hen", "similarity": 0.5}] * 3,
         "nearest_anomalies": [{"text": "a very long one " * 30, "similarity": 0.5}],
@@ -428,19 +499,7 @@ def test_a_verdict_is_changed_in_the_list_of_what_is_judged(page: Page) -> None:
 def test_a_region_of_the_map_is_judged_at_once_and_undone_at_once(page: Page) -> None:
     before = ask(page, "/api/state")
     press(page, "m")
-    page.wait_for_selector("#canvas canvas")
-    page.click("[data-mode=select]")
-    box = page.locator("#canvas").bounding_box()
-    assert box
-    left, top = box["x"] + 4, box["y"] + 50
-    right, bottom = box["x"] + box["width"] / 2, box["y"] + box["height"] - 4
-    page.mouse.move(left, top)
-    page.mouse.down()
-    for x, y in [(right, top), (right, bottom), (left, bottom), (left, top)]:
-        page.mouse.move(x, y, steps=4)
-    page.mouse.up()
-    page.wait_for_selector("#map-detail .sample li")
-    n, already = [*map(int, re.findall(r"\d+", page.locator("#map-detail h2").inner_text())), 0][:2]
+    n, already = encircle(page, 0.5)
     n -= already  # these keep their verdicts
     assert 1 < n < before["n_texts"]
     posts: list[Any] = []
@@ -457,6 +516,58 @@ def test_a_region_of_the_map_is_judged_at_once_and_undone_at_once(page: Page) ->
     assert ask(page, "/api/state")["judged"] == before["judged"]
     page.keyboard.press("j")
     page.wait_for_selector("#map-detail .card .facts")
+
+
+def test_a_region_leaves_verdicts_alone_that_were_given_since_the_map_was_drawn(
+    context: BrowserContext, tiny_bert: Path, tmp_path: Path
+) -> None:
+    with Review(write_csv(tmp_path / "farm.csv", farm_texts(60)), tiny_bert) as running:
+        page = open_page(context, running.link)
+        press(page, "m")
+        page.wait_for_selector("#canvas canvas")
+        points = ask(page, "/api/map")
+        at = zip(points["x"], points["y"], points["ids"], strict=True)
+        inside = [id_ for x, y, id_ in at if 0.05 < x < 0.7 and 0.2 < y < 0.8]
+        page.keyboard.press("Escape")
+        while (mine := int(present(page))) not in inside:
+            press(page, "j")
+        press(page, "a")
+        wait_saved(page)
+        press(page, "m")
+        n, _ = encircle(page, 0.8)
+        assert n >= len(inside) > 5
+        until(page, "document.querySelector('#map-detail h2').textContent.includes(', 1 judged already')")
+
+        # What somebody else judges under the selection is seen, and kept even where it is not seen in time.
+        theirs, late = [id_ for id_ in inside if id_ != mine][:2]
+        judge_as_another(page, [theirs], "anomaly")
+        until(page, "document.querySelector('#map-detail h2').textContent.includes(', 2 judged already')")
+        page.route("**/api/map/values", lambda route: route.abort())
+        judge_as_another(page, [late], "anomaly")
+        page.keyboard.press("n")
+        wait_saved(page)
+        found = {item["id"]: item["label"] for item in ask(page, "/api/texts?label=anomaly")["items"]}
+        assert found == dict.fromkeys([mine, theirs, late], "anomaly")
+        assert ask(page, "/api/state")["judged"]["normal"] == n - 3
+
+        # With the box ticked they change too.
+        page.unroute("**/api/map/values")
+        assert encircle(page, 0.8)[0] == n
+        until(page, f"document.querySelector('#map-detail h2').textContent.includes(', {n} judged already')")
+        page.click("#map-detail input[type=checkbox]")
+        page.click("#map-detail .big.normal")
+        wait_saved(page)
+        assert ask(page, "/api/state")["judged"]["anomaly"] == 0
+
+
+def test_a_map_of_a_sample_says_so(page: Page) -> None:
+    answer_with(page, "**/api/state", ask(page, "/api/state") | {"n_texts": 30_000})
+    until(page, "document.getElementById('count').textContent.includes('30,000')")
+    press(page, "m")
+    page.wait_for_selector("#map-part:not([hidden])")
+    assert page.locator("#map-part").inner_text() == "368 of 30,000 texts are on the map; a region judges these."
+    page.unroute("**/api/state")
+    page.wait_for_selector("#map-part", state="hidden")
 
 
 def test_a_map_that_is_being_made_is_waited_for(page: Page) -> None:
@@ -490,6 +601,27 @@ def test_two_tabs_are_asked_about_different_texts(context: BrowserContext, page:
     twin.wait_for_selector("#judge .card[data-id]")
     name = "sessionStorage.getItem('strays-client')"
     until(twin, f"mine => {name} !== mine", page.evaluate(name))
+
+
+def test_a_duplicate_of_a_tab_leaves_its_unsent_verdicts_alone(context: BrowserContext, page: Page) -> None:
+    held: list[Route] = []
+    page.route("**/api/verdicts", lambda route: held.append(route))
+    there = present(page)
+    press(page, "n")
+    until(page, "document.getElementById('unsaved').textContent === '1 unsaved'")
+    with context.expect_page() as opened:
+        page.evaluate("window.open('/')")
+    twin = opened.value
+    twin.wait_for_selector("#judge .card[data-id]")
+    name = "sessionStorage.getItem('strays-client')"
+    until(twin, f"mine => {name} !== mine", page.evaluate(name))
+    twin.wait_for_timeout(500)
+    assert ask(twin, f"/api/texts/{there}")["label"] is None
+    kept = twin.evaluate("Object.entries(sessionStorage).filter(([key]) => key !== 'strays-client')")
+    assert [(key.split()[0], json.loads(value)["entries"]) for key, value in kept] == [("strays-unsaved", [])]
+    held[0].continue_()
+    wait_saved(page)
+    assert ask(page, f"/api/texts/{there}")["label"] == "normal"
 
 
 @pytest.mark.parametrize(("what", "format"), [("judged", "csv"), ("all", "jsonl")])
@@ -638,6 +770,37 @@ def test_hostile_texts_are_shown_as_texts_and_do_nothing(
         assert trouble == []
         origin = running.link.split("/?")[0]
         assert [url for url in asked if not url.startswith((origin, "data:"))] == []
+
+
+def test_what_cannot_be_seen_is_a_sign_in_tips_too(context: BrowserContext, tiny_bert: Path, tmp_path: Path) -> None:
+    odd = "right \u202eto left \u202eagain"
+    with Review(write_csv(tmp_path / "turned.csv", [*farm_texts(20), odd, f"{odd} and again"]), tiny_bert) as running:
+        page = open_page(context, running.link)
+        press(page, "m")
+        page.wait_for_selector("#canvas canvas")
+        points, texts = ask(page, "/api/map"), ask(page, "/api/texts?limit=100")["items"]
+        i = points["ids"].index(next(item["id"] for item in texts if item["text"] == odd))
+        page.click("#canvas button:has-text('⤢')")
+        box, margin = page.locator("#canvas").bounding_box(), 22
+        assert box
+        x, y = (
+            box[at] + margin + points[at][i] * (box[size] - 2 * margin)
+            for at, size in (("x", "width"), ("y", "height"))
+        )
+        page.mouse.move(x, y)
+        until(page, "document.getElementById('canvas').textContent.includes('right ⟨RLO⟩to left ⟨RLO⟩again')")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
+        heard, titles = "", ""
+        while page.locator("#judge .card").count():
+            page.wait_for_selector("#judge .card:not(.waiting)")
+            titles += "".join(page.evaluate("[...document.querySelectorAll('#judge [title]')].map(one => one.title)"))
+            press(page, "n")
+            heard += page.locator("#said").inner_text()
+            wait_saved(page)
+        assert "right ⟨RLO⟩to" in heard
+        assert "right ⟨RLO⟩to" in titles
+        assert "\u202e" not in heard + titles
 
 
 @pytest.fixture

@@ -53,6 +53,7 @@ class Verdict(Caller):
 
     ids: list[int] = Field(min_length=1, max_length=MOST_IDS)
     verdict: Literal["normal", "anomaly", "skip"]
+    too: bool = True  # whether it also replaces verdicts that stand
 
 
 def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
@@ -68,7 +69,7 @@ def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
     _add_errors(app)
 
     def now() -> dict[str, Any]:
-        return desk.state() | {"save": keeper.state()}
+        return desk.state() | {"n_open": desk.labels.count(None), "save": keeper.state()}
 
     def queue(client: str, n: int) -> dict[str, Any]:
         found = desk.queue(client, n)
@@ -98,7 +99,7 @@ def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
 
     @app.post("/api/verdicts")
     def verdicts(given: Verdict) -> Response:
-        done = desk.judge(given.ids, given.verdict, given.who or who, given.client)
+        done = desk.judge(given.ids, given.verdict, given.who or who, given.client, too=given.too)
         return Json(done | after(given))
 
     @app.post("/api/undo")

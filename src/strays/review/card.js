@@ -1,6 +1,6 @@
 // One text with all there is to say of it: why it is asked about, its score, its odd words, and what it is like.
 import { get } from "./api.js";
-import { badge, bdi, button, drawText, make, number, oddness, plural, sentence, when } from "./text.js";
+import { badge, bdi, button, drawText, make, number, oddness, plain, plural, sentence, SIGNS, when } from "./text.js";
 
 const NEIGHBOURS = 3;
 const LONG = 240; // characters of a neighbour
@@ -25,12 +25,13 @@ export class Card {
     this.why = make("p", { class: "asked" });
     this.text = make("div", { class: "text", dir: "auto", tabindex: "0", role: "group", "aria-label": "Text" });
     this.facts = make("p", { class: "facts" });
+    this.meanwhile = make("p", { class: "meanwhile soft", role: "status" });
     this.past = make("ul", { class: "past" });
     this.trouble = make("p", { class: "soft", role: "status" });
     this.normals = make("ul", { class: "near" });
     this.anomalies = make("ul", { class: "near" });
     this.root = make("div", { class: "card" },
-      make("article", {}, this.why, this.text, this.facts, this.past),
+      make("article", {}, this.why, this.text, this.facts, this.meanwhile, this.past),
       make("aside", { "aria-label": "Why it is odd, and what it is like" }, this.trouble,
         make("h3", {}, sign("normal"), " Nearest texts taken for normal"), this.normals,
         make("h3", {}, sign("anomaly"), " Nearest known anomalies"), this.anomalies));
@@ -64,6 +65,15 @@ export class Card {
     }
     if (!same) this._wait();
     this._explain(item);
+  }
+
+  /** Say that somebody else has judged this text while it was shown; null: nobody has. */
+  tellJudged(event) {
+    const words = event ? ["judged meanwhile by ", bdi(event.who, 100), ": ", badge(event.verdict)] : [];
+    const told = event ? String(event.event) : "";
+    if (this.meanwhile.dataset.event === told) return; // told already: a screen reader would say it again
+    this.meanwhile.dataset.event = told;
+    this.meanwhile.replaceChildren(...words);
   }
 
   async _history(item) {
@@ -109,12 +119,11 @@ export function asked(item) {
 function near(list, neighbours, none) {
   const rows = neighbours.slice(0, NEIGHBOURS).map(({ text, similarity }) => {
     const like = make("span", { class: "like", title: "likeness, from 0 to 1" }, similarity.toFixed(2));
-    return make("li", { title: text.slice(0, 1000) }, bdi(text, LONG), like);
+    return make("li", { title: plain(text, 1000) }, bdi(text, LONG), like);
   });
   list.replaceChildren(...(rows.length ? rows : [make("li", { class: "soft" }, none)]));
 }
 
-const SIGNS = { anomaly: "◆", normal: "■" };
 const sign = (verdict) => make("i", { class: `is-${verdict}`, "aria-hidden": "true" }, SIGNS[verdict]);
 
 /** Buttons to judge what a panel shows; `others` stand where Skip would. */

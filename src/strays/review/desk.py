@@ -67,20 +67,29 @@ class Desk:
 
     # ---- what people say ---------------------------------------------------------------------------------------------
 
-    def judge(self, ids: Iterable[int], verdict: str, who: str, client: str) -> dict[str, Any]:
-        """Put a verdict on texts; when this returns, it is on the disk."""
+    def judge(self, ids: Iterable[int], verdict: str, who: str, client: str, *, too: bool = True) -> dict[str, Any]:
+        """Put a verdict on texts; when this returns, it is on the disk.
+
+        Unless `too`, those that somebody has called normal or an anomaly keep that: `kept` names them.
+        """
         places = {id_: self.place(id_) for id_ in ids}
         if not places:
             raise UsageError("there are no texts to judge; expected at least one id")
-        with self.lock:
+        kept: list[int] = []
+        with self.lock:  # until it is written, so that no verdict comes between looking and writing
+            if not too:
+                self.take_in()
+                stand = {i for i in places.values() if i in self._standing and self._standing[i].verdict != "skip"}
+                kept = [id_ for id_, i in places.items() if i in stand]
+                places = {id_: i for id_, i in places.items() if i not in stand}
             ranking, asked = self.generation.ranking, self.clients.asked(client)
-        judgements = {
-            id_: Judgement(float(ranking.p_value[i]), float(ranking.anomaly_score[i]), asked.get(i))
-            for id_, i in places.items()
-        }
-        event = self.store.judge(judgements, verdict, who, client)
-        self.take_in()
-        return {"event": event, "n": len(places)}
+            judgements = {
+                id_: Judgement(float(ranking.p_value[i]), float(ranking.anomaly_score[i]), asked.get(i))
+                for id_, i in places.items()
+            }
+            event = self.store.judge(judgements, verdict, who, client) if judgements else None
+            self.take_in()
+        return {"event": event, "n": len(places), "kept": kept}
 
     def undo(self, who: str, client: str) -> dict[str, Any] | None:
         """Take back the caller's last action that is not undone; what it was, or None where there is none."""

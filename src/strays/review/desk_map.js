@@ -3,7 +3,7 @@ import { get, hear, desk, tell } from "./api.js";
 import { Panel, verdictButtons } from "./card.js";
 import { queue } from "./judge.js";
 import { outbox } from "./outbox.js";
-import { badge, bdi, button, byId, make, number, plural } from "./text.js";
+import { badge, bdi, button, byId, make, number, plain, plural } from "./text.js";
 
 const SAMPLE = 8; // texts shown of a selection
 const MANY = 2000; // of more texts than this, the flagged are not marked one by one: the colours tell enough
@@ -11,10 +11,12 @@ const HELP = "Map of the texts. Arrow keys move it, plus and minus zoom, 0 shows
   "or odder text, a and n judge it, e switches to selecting.";
 const HINT = "Texts that are alike lie side by side. Click a point to read it. To judge a region in one go, choose " +
   "Select (or hold Shift) and encircle it.";
-const [view, place, beside] = byId("map", "canvas", "map-detail");
+const [view, place, part, beside] = byId("map", "canvas", "map-part", "map-detail");
 const panel = Object.assign(new Panel(beside, give, HINT), { onclose: clear });
 let map = null;
 let data = null; // {generation, ids, x, y, value, mark}
+let seen = -1; // the last event when the marks were asked for
+let turn = 0; // of the last request for marks: answers to older ones are dropped
 let where = new Map(); // id -> its place in data
 let order = []; // places, the oddest first
 let picked = -1;
@@ -32,10 +34,12 @@ export async function open() {
   clearTimeout(timer);
   if (map) return refresh();
   let answer;
+  const event = desk.state ? desk.state.last_event : -1;
   try { answer = await get("/api/map"); } catch (trouble) { return wait(trouble.message); }
   if (answer.working) return wait("The map is being made…");
+  seen = event;
+  where = new Map(answer.ids.map((id, i) => [id, i]));
   data = { ...answer, mark: marks(answer) };
-  where = new Map(data.ids.map((id, i) => [id, i]));
   place.replaceChildren();
   rank();
   map = new window.StraysMap(place, {
@@ -43,27 +47,52 @@ export async function open() {
   });
   setMode(mode());
   document.querySelector(".legend .if-few").hidden = data.ids.length > MANY;
+  tellPart();
   ring();
   if (!beside.childElementCount) panel.clear();
 }
 
-const marks = ({ mark }) => (mark.length > MANY ? mark.map((one) => (one === "flagged" ? "" : one)) : mark);
+/** The desk's marks, and those of verdicts that are still on their way to it. */
+function marks({ mark }) {
+  const shown = mark.length > MANY ? mark.map((one) => (one === "flagged" ? "" : one)) : mark;
+  for (const { kind, ids, verdict, too } of outbox.waiting) {
+    if (kind !== "verdict" || verdict === "skip") continue;
+    for (const i of ids.map((id) => where.get(id))) {
+      if (i !== undefined && (too || !isVerdict(shown[i]))) shown[i] = verdict;
+    }
+  }
+  return shown;
+}
+
+/** Of a large corpus the map has a sample, and a region is of that sample. */
+function tellPart() {
+  const [here, all] = [data.ids.length, desk.state ? desk.state.n_texts : 0];
+  part.hidden = here >= all;
+  part.textContent = `${number(here)} of ${number(all)} texts are on the map; a region judges these.`;
+}
 
 function wait(words) {
   place.replaceChildren(make("div", { class: "empty" }, make("h2", {}, words)));
   timer = setTimeout(() => { if (!view.hidden) open(); }, 1000);
 }
 
-/** New colours after the model has learnt. */
+/** New colours after the model has learnt, new marks after anyone has judged: a region must know what is judged. */
 async function refresh() {
   ring();
-  if (!desk.state || desk.state.generation === data.generation) return;
-  try {
-    const answer = await get("/api/map/values");
-    Object.assign(data, answer, { mark: marks(answer) });
-    rank();
-    map.setValues(data.value, data.mark);
-  } catch { /* the colours it had stay */ }
+  const { state } = desk;
+  if (!state || (state.generation === data.generation && state.last_event === seen)) return;
+  try { await renew(); } catch { /* the colours it had stay */ }
+}
+
+async function renew() {
+  const [mine, event, before] = [++turn, desk.state.last_event, already()];
+  const answer = await get("/api/map/values");
+  if (mine !== turn) return;
+  seen = event;
+  Object.assign(data, answer, { mark: marks(answer) });
+  rank();
+  map.setValues(data.value, data.mark);
+  if (selected.length && already() !== before) drawSelection();
 }
 
 function rank() {
@@ -73,7 +102,7 @@ function rank() {
 /** The hovered text; one that is not here yet is fetched, and shown if the pointer is still there. */
 function tip(i) {
   const id = data.ids[i];
-  const short = (one) => (one.text.length > 240 ? `${one.text.slice(0, 240)}…` : one.text);
+  const short = (one) => plain(one.text, 240);
   if (texts.has(id)) return short(texts.get(id));
   setTimeout(async () => {
     if (!map || map.hovered !== i) return;
@@ -107,18 +136,21 @@ function choose(indices) {
   too = false;
   map.select(indices);
   drawSelection();
+  renew().catch(() => { /* the desk leaves out what is judged */ });
 }
 
-const judgedAlready = (i) => data.mark[i] === "normal" || data.mark[i] === "anomaly";
+const isVerdict = (mark) => mark === "normal" || mark === "anomaly";
+const judgedAlready = (i) => isVerdict(data.mark[i]);
+const already = () => selected.filter(judgedAlready).length;
 
 async function drawSelection() {
   const mine = selected;
-  const already = mine.filter(judgedAlready).length;
-  const asks = already ? [make("label", { class: "check" },
+  const n = already();
+  const asks = n ? [make("label", { class: "check" },
     make("input", { type: "checkbox", checked: too, onchange: (event) => { too = event.target.checked; } }),
     " change those that are judged already too")] : [];
   const sample = make("ul", { class: "near sample" });
-  const words = `${plural(mine.length, "text")} selected${already ? `, ${number(already)} judged already` : ""}`;
+  const words = `${plural(mine.length, "text")} selected${n ? `, ${number(n)} judged already` : ""}`;
   beside.replaceChildren(
     make("h2", { role: "status" }, words),
     verdictButtons(give, button("Clear", clear, "big", { title: "Clear (Esc)" })), ...asks,
@@ -131,7 +163,7 @@ async function drawSelection() {
   for (const i of some) {
     let one;
     try { one = await item(data.ids[i]); } catch { return; }
-    if (selected !== mine) return;
+    if (selected !== mine || !sample.isConnected) return;
     sample.append(make("li", {}, bdi(one.text, 200), " ", badge(judgedAlready(i) ? data.mark[i] : null)));
   }
 }
@@ -153,7 +185,7 @@ export function give(verdict) {
   if (!chosen.length) return;
   const ids = chosen.map((i) => data.ids[i]);
   const first = texts.get(ids[0]) || [...texts.values()].find((one) => ids.includes(one.id));
-  outbox.give(ids, verdict, first ? first.text : "");
+  outbox.give(ids, verdict, first ? first.text : "", too || !selected.length);
   tell("settle", ids);
   relabel(ids, verdict);
   if (selected.length) clear();
@@ -198,12 +230,20 @@ hear("present", ring);
 hear("undone", async ({ ids }) => {
   if (!data || !ids.length) return;
   try {
-    const answer = await get("/api/map/values");
-    Object.assign(data, { mark: marks(answer) });
     for (const id of ids) texts.delete(id);
-    map.setValues(data.value, data.mark);
+    await renew();
     if (panel.has(ids)) panel.card.show(await item(panel.card.item.id));
   } catch { relabel(ids, null); }
 });
-hear("learnt", () => { texts.clear(); if (map && !view.hidden) refresh(); });
+hear("state", () => {
+  if (!map || view.hidden) return;
+  tellPart();
+  refresh();
+});
+hear("saved", ({ kept }) => { // what others judged meanwhile is not as it was drawn here
+  if (!map || !kept.length) return;
+  for (const id of kept) texts.delete(id);
+  renew().catch(() => {});
+});
+hear("learnt", () => texts.clear());
 hear("settle", (ids) => { if (map && !selected.length) for (const id of ids) texts.delete(id); });

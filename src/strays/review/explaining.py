@@ -91,7 +91,6 @@ def explained(desk: Desk, place: int, generation: Generation) -> dict[str, Any]:
     strongest = max((segment["effect"] for segment in found["segments"]), default=0.0)
     return {
         "generation": generation.number,
-        "in_words": found["in_words"],
         "segments": [
             {
                 "start": utf16_length(text[: first + segment["start"]]),

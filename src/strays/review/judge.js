@@ -2,8 +2,9 @@
 import { desk, get, hear, tell } from "./api.js";
 import { asked as whyAsked, Card, explain, forgetReasons } from "./card.js";
 import { outbox } from "./outbox.js";
+import { past } from "./progress.js";
 import { Queue } from "./queue.js";
-import { badge, bdi, button, byId, make, plural, said, sentence } from "./text.js";
+import { badge, bdi, button, byId, make, plain, plural, said, sentence } from "./text.js";
 
 const AHEAD = 10; // texts at hand
 const FEW = 4;
@@ -23,14 +24,16 @@ export async function fetchQueue() {
   if (asking) return;
   asking = true;
   const asked = fetched = performance.now();
+  let answer;
   try {
-    const answer = await get(`/api/queue?client=${encodeURIComponent(desk.client)}&n=${AHEAD}`);
-    tell("queue", { queue: answer, asked });
+    answer = await get(`/api/queue?client=${encodeURIComponent(desk.client)}&n=${AHEAD}`);
   } catch (trouble) {
     tell("reach", { gone: true, message: trouble.message, locked: trouble.locked });
+    return;
   } finally {
     asking = false;
   }
+  tell("queue", { queue: answer, asked });
 }
 
 /** Tell the desk now and then that these texts are being looked at, so that it gives them to nobody else. */
@@ -47,7 +50,7 @@ export function judge(verdict) {
   noteLast(verdict, item.text, 1, true);
   draw();
   const next = queue.present;
-  say(`${sentence(said(verdict))}. ${next ? `Next: ${next.text.slice(0, 300)}` : "Nothing is left."}`);
+  say(`${sentence(said(verdict))}. ${next ? `Next: ${plain(next.text, 300)}` : "Nothing is left."}`);
   if (queue.items.length < FEW) fetchQueue();
 }
 
@@ -88,10 +91,20 @@ export function draw() {
   }
   const words = queue.at > 0 ? `Looking ahead, ${queue.at} further on. ${whyAsked(item)}` : "";
   card.show(item, { note: words });
+  tellMeanwhile();
   const next = queue.items[queue.at + 1];
   // The next one's explanation, once this one's is here: the one being read comes first.
   if (next) explain(item.id).then(() => explain(next.id)).catch(() => {});
   place.parentElement.scrollTop = 0;
+}
+
+/** The present text is never pulled away; where somebody else has judged it meanwhile, that is said. */
+function tellMeanwhile() {
+  const item = queue.present;
+  if (!item || !card) return;
+  const last = past.events.find((event) => !event.undone && event.ids.includes(item.id));
+  const stands = last && last.verdict !== "skip" && !awaited.has(item.id); // what is being undone stands no longer
+  card.tellJudged(stands ? last : null);
 }
 
 function empty() {
@@ -116,11 +129,21 @@ hear("queue", ({ queue: answer, asked }) => {
   const before = queue.present;
   queue.refresh(answer, asked);
   if (queue.present !== before || !before) draw();
+  // A text that was skipped comes back where nothing else is left, but not with an answer that was asked for before
+  // its verdict was acknowledged: that one is left out, so ask again.
+  const old = answer.items.some((item) => Number.isFinite(queue.settled.get(item.id)));
+  if (!queue.present && old && !outbox.waiting.length) fetchQueue();
 });
 
-hear("saved", ({ ids, verdict, text }) => {
-  queue.acknowledge(ids, performance.now());
-  if (!outbox.waiting.length) noteLast(verdict, text, ids.length, false);
+hear("saved", ({ ids, kept, verdict, text }) => {
+  queue.acknowledge([...ids, ...kept], performance.now());
+  if (!ids.length) { // nothing was written, so there is nothing to undo either
+    const at = done.lastIndexOf(null);
+    if (at >= 0) done.splice(at, 1);
+    const words = "All of these were judged meanwhile, and keep their verdicts.";
+    last.replaceChildren(words);
+    say(words);
+  } else if (!outbox.waiting.length) noteLast(verdict, text, ids.length, false);
 });
 
 hear("settle", (ids) => {
@@ -153,7 +176,12 @@ hear("learnt", () => {
   forgetReasons();
   fetchQueue();
 });
-hear("renamed", () => { outbox.forget(); fetchQueue(); });
+hear("renamed", () => {
+  for (const id of outbox.waiting.flatMap((entry) => entry.ids)) queue.settled.delete(id);
+  outbox.forget();
+  fetchQueue();
+});
+document.addEventListener("past", tellMeanwhile);
 hear("outbox", () => { if (!queue.present) draw(); });
 
 for (const button of document.querySelectorAll("#judge [data-act]")) {

@@ -10,13 +10,16 @@ const [list, people] = byId("events", "people");
 const HINT = "Choose a verdict to see its text, or to change it: a, n or s on a row.";
 const panel = new Panel(...byId("judged-detail"), give, HINT);
 
+// Undone, or another verdict was given since.
+const gone = (event) => event.undone || event.replaced;
+
 const rows = new Rows(list, {
   draw: (event) => [
     make("span", { class: "num" }, when(event.at)),
     make("span", { class: "line" },
-      make(event.undone ? "s" : "span", {}, event.n > 1 ? `${plural(event.n, "text")}: ` : "", bdi(event.text, 220))),
+      make(gone(event) ? "s" : "span", {}, event.n > 1 ? `${plural(event.n, "text")}: ` : "", bdi(event.text, 220))),
     make("span", { class: "who" }, event.who),
-    make(event.undone ? "s" : "span", {}, badge(event.verdict)),
+    make(gone(event) ? "s" : "span", {}, badge(event.verdict)),
   ],
   open: show,
 });

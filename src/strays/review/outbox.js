@@ -5,7 +5,7 @@ const AGAIN = [500, 1000, 2000, 4000]; // milliseconds until a failed one is sen
 
 class Outbox {
   constructor() {
-    this.waiting = []; // {kind, ids, verdict, who, text, trouble, refused, uncertain, after}
+    this.waiting = []; // {kind, ids, verdict, too, who, text, trouble, refused, uncertain, after}
     this.sending = null;
     this.failures = 0;
     this.timer = 0;
@@ -16,7 +16,11 @@ class Outbox {
   recall() {
     this.place = `strays-unsaved ${desk.state.project}`;
     let left = [];
-    try { left = JSON.parse(sessionStorage.getItem(this.place)) || []; } catch { /* nothing was kept */ }
+    try {
+      const kept = JSON.parse(sessionStorage.getItem(this.place));
+      // A duplicate of a tab has a copy of all the tab keeps; what is unsent there, is sent from there.
+      if (kept.client === desk.client) left = kept.entries;
+    } catch { /* nothing was kept */ }
     this.waiting.unshift(...left);
     this._changed();
     return left;
@@ -27,8 +31,9 @@ class Outbox {
     this._changed();
   }
 
-  give(ids, verdict, text) {
-    this.waiting.push({ kind: "verdict", ids, verdict, who: desk.who, text: text.slice(0, 200) });
+  /** Unless `too`, texts that are judged by the time it arrives keep their verdicts. */
+  give(ids, verdict, text, too = true) {
+    this.waiting.push({ kind: "verdict", ids, verdict, too, who: desk.who, text: text.slice(0, 200) });
     this._changed();
     this.send();
   }
@@ -81,7 +86,7 @@ class Outbox {
       tell("reach", { gone: false });
       this._changed();
       if (entry.kind === "undo") tell("undone", answer.undone || { ids: [] });
-      else tell("saved", entry);
+      else tell("saved", without(entry, answer.kept));
       if (answer.state) know(answer.state, answer.asked);
       if (answer.queue) tell("queue", answer);
     } catch (trouble) {
@@ -103,7 +108,7 @@ class Outbox {
   }
 
   async _post(entry) {
-    const { kind, ids, verdict, who } = entry;
+    const { kind, ids, verdict, too = true, who } = entry;
     // Until an answer comes, nobody knows whether the desk has written it: it is asked before the entry is sent again.
     entry.after = desk.state.last_event;
     entry.uncertain = true;
@@ -111,7 +116,7 @@ class Outbox {
     const sender = { who, client: desk.client };
     const asked = performance.now();
     try {
-      const [path, body] = kind === "undo" ? ["/api/undo", sender] : ["/api/verdicts", { ids, verdict, ...sender }];
+      const [path, body] = kind === "undo" ? ["/api/undo", sender] : ["/api/verdicts", { ids, verdict, too, ...sender }];
       return { ...(await post(path, body)), asked };
     } catch (trouble) {
       entry.uncertain = trouble.gone;
@@ -120,10 +125,16 @@ class Outbox {
   }
 
   /** Whether the desk has a verdict whose answer never came. Throws where nobody can say. */
-  async _arrived({ kind, ids, verdict, after }) {
+  async _arrived({ kind, ids, verdict, too = true, who, after }) {
     if (kind === "undo") {
       if ((await get("/api/state")).last_event === after) return false;
       throw new Trouble("The desk fell silent during an undo. Look at what is judged; then send it again, or drop it.");
+    }
+    if (!too) { // any of the texts may have been left out, so none of them alone can tell
+      const set = new Set(ids);
+      const { events } = await get("/api/history?limit=1000");
+      return events.some((event) => event.event > after && event.verdict === verdict && !event.undone &&
+        (!who || event.who === who) && event.ids.every((id) => set.has(id)));
     }
     const { history } = await get(`/api/texts/${ids[0]}`);
     return history.some((event) => event.event > after && event.verdict === verdict && !event.undone);
@@ -135,8 +146,16 @@ class Outbox {
   }
 
   _keep() {
-    try { sessionStorage.setItem(this.place, JSON.stringify(this.waiting)); } catch { /* keeps nothing, or no room */ }
+    if (!this.place) return; // not before it is known whose they are, and of which project
+    const kept = JSON.stringify({ client: desk.client, entries: this.waiting });
+    try { sessionStorage.setItem(this.place, kept); } catch { /* keeps nothing, or no room */ }
   }
+}
+
+/** An entry as it was written: without the texts that kept the verdicts they had. */
+function without(entry, kept = []) {
+  const set = new Set(kept);
+  return { ...entry, ids: entry.ids.filter((id) => !set.has(id)), kept };
 }
 
 export const outbox = new Outbox();

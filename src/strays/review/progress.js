@@ -23,8 +23,7 @@ function drawNumbers() {
   const skipped = state.judged.skipped + pending("skip");
   const rest = ` of ${plural(state.n_texts, "text")}${skipped ? `, ${number(skipped)} skipped` : ""}`;
   count.replaceChildren(strong(number(judged)), " judged", soft(rest));
-  const all = judged + state.given.normal + state.given.anomaly >= state.n_texts;
-  const about = all ? null : state.hidden; // nothing can hide where all is judged
+  const about = state.n_open ? state.hidden : null; // nothing can hide where all is judged
   hidden.replaceChildren(strong(number(state.judged.anomaly + pending("anomaly")), "is-anomaly"), " found");
   if (about) {
     const [estimate, low, high] = [about.estimate, about.low, about.high].map((n) => number(Math.max(0, n)));

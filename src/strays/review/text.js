@@ -32,15 +32,20 @@ export const button = (words, onclick, kind = "big", more = {}) =>
 
 export const byId = (...ids) => ids.map((id) => document.getElementById(id));
 
+/** What stands for a run of a character that cannot be seen. */
+function signOf(run, one) {
+  const code = one.codePointAt(0);
+  const hex = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+  const times = run.length / one.length;
+  return { hex, sign: (NAMES[code] || hex) + (times > 1 ? `×${times}` : "") };
+}
+
 /** Put `text` into `parent`, what cannot be seen as small signs. */
 function put(parent, text) {
   let from = 0;
   for (const match of text.matchAll(UNSEEN)) {
     parent.append(lines(text.slice(from, match.index)));
-    const code = match[1].codePointAt(0);
-    const hex = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
-    const times = match[0].length / match[1].length;
-    const sign = (NAMES[code] || hex) + (times > 1 ? `×${times}` : "");
+    const { hex, sign } = signOf(match[0], match[1]);
     parent.append(make("span", { class: "unseen-sign", title: hex }, sign));
     from = match.index + match[0].length;
   }
@@ -48,6 +53,13 @@ function put(parent, text) {
 }
 
 const lines = (text) => text.replaceAll("\r\n", "\n");
+
+/** A text where no element can be, as in a tip: cut to `most` characters, what cannot be seen as ⟨signs⟩. */
+export function plain(text, most = SHORT) {
+  const short = cut(text, most);
+  const shown = lines(short.replace(UNSEEN, (run, one) => `⟨${signOf(run, one).sign}⟩`));
+  return short.length < text.length ? `${shown}…` : shown;
+}
 
 /** A text as an element of its own, cut to `most` characters. */
 export function bdi(text, most = SHORT) {
@@ -117,7 +129,7 @@ export function when(at) {
 export const sentence = (words) => (words ? words[0].toUpperCase() + words.slice(1) : "");
 
 const VERDICTS = { normal: "normal", anomaly: "anomaly", skip: "skipped" };
-const SIGNS = { normal: "■", anomaly: "◆", skip: "–" };
+export const SIGNS = { normal: "■", anomaly: "◆", skip: "–" };
 
 export const said = (verdict, n = 1) => (n === 1 ? VERDICTS[verdict] : `${number(n)} ${VERDICTS[verdict]}`);
 
