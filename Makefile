@@ -37,16 +37,18 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.precision --data "$(DATA)"
 	$(BIN)/python -m benchmarks.cascade --data "$(DATA)"
 	$(BIN)/python -m benchmarks.report --data "$(DATA)"
+	$(BIN)/python -m benchmarks.labelling --data "$(DATA)"
 	$(BIN)/python -m benchmarks.auto_paper --data "$(DATA)"
 	$(BIN)/python -m benchmarks.regret --data "$(DATA)" --corpora $(ENGLISH)
 	$(BIN)/python -m benchmarks.validity --data "$(DATA)" --corpora $(ENGLISH)
 	$(BIN)/strays study 5.1 5.2-ag --data "$(DATA)" --out benchmarks/results/paper
 
-# Make docs/paper.md, docs/regret.md, docs/speed.md and their figures again from the rows.
+# Make docs/paper.md, docs/regret.md, docs/speed.md, the figures in docs/review.md and the README again from the rows.
 page: $(INSTALLED)
 	$(BIN)/strays study --out benchmarks/results/paper --page docs/paper.md
 	$(BIN)/python -m benchmarks.regret --page
 	$(BIN)/python -m benchmarks.speed_page
+	$(BIN)/python -m benchmarks.desk_page
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

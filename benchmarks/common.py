@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -47,6 +48,16 @@ def encoders_of(parser: argparse.ArgumentParser, options: argparse.Namespace) ->
     if not set(given) <= set(options.corpora):
         parser.error(f"--encoder names {', '.join(given)}; expected corpora of {', '.join(options.corpora)}")
     return {name: given.get(name, "default") for name in options.corpora}
+
+
+def marked(page: str, name: str, lines: str) -> str:
+    """A page with these lines between its marks <!-- name --> and <!-- /name -->."""
+    found, n = re.subn(
+        rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", lambda m: m[1] + lines + m[2], page, flags=re.DOTALL
+    )
+    if n != 1:
+        raise ValueError(f"the page has {n} places marked {name}; expected one")
+    return found
 
 
 def write_json(name: str, value: Any) -> None:

@@ -2,8 +2,8 @@
 
     python -m benchmarks.desk [--rows 10000] [--verdicts 200] [--data titles.csv]
 
-A server in a process of its own, asked by one client; a verdict every tenth of a second or so, as fast readers
-judge. Idle: no fit runs (--every is never reached). Busy: every verdict asks for a fit, so that one is always running.
+A server in a process of its own, asked by one client; a verdict every half second or so, faster than anyone reads and
+judges. Idle: no fit runs (--every is never reached). Busy: every verdict asks for a fit, so that one is always running.
 Writes results/desk.json; the bars are 100 ms for 95 verdicts of 100 while a fit runs, and 5 s for a fit.
 """
 
@@ -27,7 +27,7 @@ from benchmarks.common import machine, write_json
 from benchmarks.common import seconds as seconds_of
 from benchmarks.titles import titles
 
-PAUSE = 0.1
+PAUSE = 0.5
 BARS = {"p95_busy_ms": 100.0, "refit_seconds_max": 5.0}
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RESULTS
+from benchmarks.common import RESULTS, marked
 
 REPO = Path(__file__).parents[1]
 PAGE = REPO / "docs" / "speed.md"
 README = REPO / "README.md"
-MARKED = re.compile(r"(<!-- speed -->\n).*?(<!-- /speed -->)", re.DOTALL)
 BY_TRANSFORMER = (
     "sentence-transformers",
     "ONNX Runtime as fastembed runs it",
@@ -186,7 +184,7 @@ def readme_lines() -> str:
 
 
 def with_speed(readme: str) -> str:
-    return MARKED.sub(lambda marks: marks[1] + readme_lines() + marks[2], readme)
+    return marked(readme, "speed", readme_lines())
 
 
 def main() -> None:

@@ -140,6 +140,61 @@ def test_the_speed_page_and_the_readme_are_those_of_the_results() -> None:
     assert speed_page.readme_lines() in readme
 
 
+def test_the_desks_pages_are_those_of_the_results() -> None:
+    from benchmarks import desk_page
+
+    for path, text in desk_page.pages().items():
+        assert path.read_text() == text, path.name
+
+
+def test_the_desk_finds_more_than_a_fixed_ranking() -> None:
+    from benchmarks import desk_page
+    from benchmarks.labelling import CORPORA, WAYS
+
+    rows = desk_page.rows()
+    assert len(rows) == len({(row["corpus"], row["seed"], row["way"]) for row in rows}) == 3 * len(CORPORA) * len(WAYS)
+    found = desk_page.found_by(rows)
+    assert set(found) == set(CORPORA)
+    assert round(desk_page.ratio(found, "desk", "fixed"), 1) >= 1.5
+    assert desk_page.ratio(found, "desk", "oddest") >= 1
+
+
+def test_found_and_ratios_are_means_over_the_seeds() -> None:
+    from benchmarks import desk_page
+
+    def rows(way: str, counts: dict[str, list[int]]) -> list[dict]:
+        return [
+            {"corpus": corpus, "seed": seed, "way": way, "found": {"200": n}}
+            for corpus, of in counts.items()
+            for seed, n in enumerate(of)
+        ]
+
+    found = desk_page.found_by(rows("fixed", {"a": [1, 3], "b": [10, 10]}) + rows("desk", {"a": [6, 2], "b": [10, 20]}))
+    assert found["a"] == {"fixed": [1, 3], "desk": [6, 2]}
+    assert desk_page.ratio(found, "desk", "fixed") == pytest.approx((2 + 1.5) / 2)
+
+
+def test_a_simulated_person_judges_every_text_once_and_finds_more_by_refits() -> None:
+    from benchmarks import labelling
+
+    from strays.evaluation.corpora import CorpusSpec, LabelledCorpus
+    from strays.evaluation.protocol import pile
+    from tests.conftest import HashEncoder, farm_texts
+
+    texts = [*farm_texts(300), *(f"oil prices rise {i}" for i in range(20))]
+    label = np.array(["farm"] * 300 + ["oil"] * 20)
+    corpus = LabelledCorpus("farm", CorpusSpec("farm.parquet", "farm"), texts, label, np.array(["train"] * 320))
+    drawn = pile(corpus, 0.05, 0)
+    assert (drawn.y < 0).sum() == 16
+    for way in labelling.WAYS:
+        row = labelling.run(corpus, drawn, HashEncoder(), way, 0)
+        assert row["n_texts"] == 316
+        assert 0 <= row["found"][50] <= row["found"][200] <= 16
+        if way == "desk":
+            assert len(row["judged"]) == 200
+            assert sum(row["open"][100]) == 316 - 100
+
+
 def test_the_report_keeps_its_bars() -> None:
     found = json.loads((RESULTS / "report.json").read_text())
     assert found["page"]["rows"] == 100_000
