@@ -10,12 +10,12 @@ import numpy as np
 
 from strays.errors import StraysError
 from strays.report.layout import layout
+from strays.report.points import MOST_POINTS
 from strays.review.backroom import step_back
 from strays.review.desk import Desk, in_words
 from strays.sampling import evenly
 
-MOST_POINTS = 20_000
-# Of a larger corpus, these are the oddest; the others are spread evenly over it.
+# Of a corpus with more texts than points, these are the oddest; the others are spread evenly over it.
 ODDEST = 5_000
 
 
