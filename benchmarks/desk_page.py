@@ -107,8 +107,8 @@ texts learns little about the others.
 
 On {desk["rows"]:,} texts and {desk["machine"]["cores"]} cores a verdict is answered in {desk["busy_ms"]["p95"]:.0f} ms
 (95th percentile) while the model is being fitted, which takes {desk["refit_seconds_median"]:.1f} s in the median and
-{desk["refit_seconds_max"]:.1f} s at most, at a verdict every {desk["pause_seconds"]:.1f} s (`python -m benchmarks.desk`).
-With ten verdicts a second fits took up to 5.5 s.
+{desk["refit_seconds_max"]:.1f} s at most, at a verdict every {desk["pause_seconds"]:.1f} s
+(`python -m benchmarks.desk`). With ten verdicts a second fits took up to 5.5 s.
 """
 
 
