@@ -29,6 +29,7 @@ from strays.encoders import Encoder, load_encoder
 from strays.evaluation.corpora import LabelledCorpus, data_folder, load_corpus
 from strays.evaluation.paper.rows import Row, RowFile
 from strays.evaluation.protocol import Part, pile
+from strays.labels import WORD
 from strays.review.asking import Ask, questions
 from strays.review.learner import Learner, Ranking
 
@@ -38,7 +39,6 @@ SHARE, VERDICTS, EVERY = 0.02, 200, 5
 LOOKS = (50, 100, 150, 200)
 # Of the logarithm of a p-value: twenty a decade.
 BINS = np.linspace(-5, 0, 101)
-WORDS = {1: "normal", -1: "anomaly", 0: None}
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def run(corpus: LabelledCorpus, drawn: Part, encoder: Encoder, way: str, seed: i
             y[ask.row] = drawn.y[ask.row]
             judged.append((ask.why, round(float(ranking.p_value[ask.row]), 6), int(y[ask.row] < 0)))
         if way != "fixed":
-            ranking = learner.learn([WORDS[int(label)] for label in y])
+            ranking = learner.learn([WORD[int(label)] for label in y])
         if len(judged) in LOOKS:
             found[len(judged)] = sum(hit for _, _, hit in judged)
             open_[len(judged)] = spread(ranking.p_value[y == 0])

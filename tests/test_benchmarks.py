@@ -221,9 +221,7 @@ def test_the_desk_keeps_to_its_bars() -> None:
     from benchmarks.desk import summary
 
     assert summary([0.01] * 99 + [1.0]) == {"p50": 10.0, "p95": 10.0, "max": 1000.0}
-    measured = RESULTS / "desk.json"
-    if measured.exists():
-        found = json.loads(measured.read_text())
-        assert found["rows"] == 10_000
-        assert found["busy_ms"]["p95"] < found["bars"]["p95_busy_ms"]
-        assert found["refit_seconds_max"] < found["bars"]["refit_seconds_max"]
+    found = json.loads((RESULTS / "desk.json").read_text())
+    assert found["rows"] == 10_000
+    assert found["busy_ms"]["p95"] < found["bars"]["p95_busy_ms"]
+    assert found["busy_refit_seconds"]["max"] < found["bars"]["refit_seconds_max"]

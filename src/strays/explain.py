@@ -80,6 +80,11 @@ class Explanation:
     nearest_normals: list[Neighbour]
     nearest_anomalies: list[Neighbour]
 
+    def strength(self, segment: Segment) -> float:
+        """How much a segment raises the score beside the one that raises it most: 0 (not at all) to 1."""
+        strongest = max((segment.effect for segment in self.segments), default=0.0)
+        return max(0.0, segment.effect / strongest) if strongest > 0 else 0.0
+
     def in_words(self) -> str:
         """Score and p-value in a sentence."""
         verdict = {True: ": flagged", False: ": not flagged", None: ""}[self.flagged]

@@ -10,6 +10,7 @@ import numpy as np
 from strays.errors import DataError
 
 LABELS = {"normal": 1, "anomaly": -1, "": 0, None: 0}
+WORD = {1: "normal", -1: "anomaly", 0: None}
 
 
 def parse_labels(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from strays import TextOutlierDetector
-from strays.review.learner import Learner
+from strays.review.learner import MEMORY, Learner
 from tests.conftest import HashEncoder, farm_texts
 
 STRAYS = [f"{thing} prices rise in {town}" for thing in ("oil", "gold", "wheat") for town in ("Rome", "Oslo", "Lima")]
@@ -70,6 +70,15 @@ def test_people_here_have_the_say_of_texts_that_the_base_knows_otherwise() -> No
     other = [*farm_texts(120)[60:], STRAYS[0]]
     brought = Learner(other, encoder.encode(other), encoder, base=base).learn(["normal"] + [None] * 60).model.summary_
     assert (brought.n_normal, brought.n_anomaly) == (1 + 5, 8)
+
+
+def test_a_refit_on_top_of_a_model_is_as_quick_as_any(corpus: list[str]) -> None:
+    encoder = HashEncoder()
+    base = TextOutlierDetector(encoder).fit(farm_texts(40))
+    fresh = Learner(corpus, encoder.encode(corpus), encoder, base=base)
+    labels = ["anomaly", *[None] * (len(corpus) - 1)]
+    assert fresh.learn(labels).model.info()["detector"]["params"]["memory"] == MEMORY
+    assert fresh.model_to_keep(labels).info()["detector"]["params"]["memory"] == 4096
 
 
 def test_the_model_to_keep_is_of_full_size_and_keeps_no_more_texts_than_others(corpus: list[str]) -> None:

@@ -12,12 +12,12 @@ import numpy as np
 
 from strays import __version__
 from strays.explain import Explanation, Neighbour, rank_in_words
-from strays.labels import parse_labels
+from strays.labels import WORD, parse_labels
 from strays.model import TextOutlierDetector
 from strays.report.curves import curves, measured, sample_to_judge, why_no_curves
 from strays.report.points import points
 from strays.report.safe import cut
-from strays.report.scored import LABEL, Scored
+from strays.report.scored import Scored
 from strays.report.stages import stage
 from strays.scanning import Scan
 from strays.scoring import OpenProgress
@@ -74,7 +74,7 @@ def head(found: Scan, scored: Scored, fitted_here: bool, title: str | None) -> d
         "n_texts": len(scored.texts),
         "n_without_text": found.corpus.n_without_text,
         "n_flagged": int(scored.flagged.sum()),
-        "n_labelled": {name: int((scored.y == sign).sum()) for sign, name in LABEL.items() if name},
+        "n_labelled": {name: int((scored.y == sign).sum()) for sign, name in WORD.items() if name},
         "flagged_are": info["flags"],
         "encoder": info["encoder"]["name"],
         "detector": {"name": info["detector"]["name"], "says": info["detector"]["says"]},
@@ -128,7 +128,7 @@ def explain(model: TextOutlierDetector, scored: Scored, which: np.ndarray) -> li
             "p_value": float(scored.p_value[i]),
             "in_words": rank_in_words(float(scored.p_value[i])),
             "flagged": bool(scored.flagged[i]),
-            "label": LABEL[int(scored.y[i])],
+            "label": WORD[int(scored.y[i])],
             "n_characters": len(scored.texts[i]),
             "is_cut": len(scored.texts[i]) > SHOWN,
             "pieces": pieces_of(explanation),
@@ -141,13 +141,12 @@ def explain(model: TextOutlierDetector, scored: Scored, which: np.ndarray) -> li
 
 def pieces_of(explanation: Explanation) -> list[dict[str, Any]]:
     """A text in pieces, in order, each with its effect (None between segments) and a strength from 0 to 1."""
-    strongest = max((segment.effect for segment in explanation.segments), default=0.0)
     found: list[dict[str, Any]] = []
     at = 0
     for segment in sorted(explanation.segments, key=lambda segment: segment.start):
         if at < segment.start:
             found.append({"text": explanation.text[at : segment.start], "effect": None, "strength": 0.0})
-        strength = max(0.0, segment.effect / strongest) if strongest > 0 else 0.0
+        strength = explanation.strength(segment)
         found.append({"text": segment.text, "effect": segment.effect, "strength": strength})
         at = segment.end
     if at < len(explanation.text):

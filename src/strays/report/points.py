@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from strays.labels import WORD
 from strays.model import TextOutlierDetector
 from strays.report.layout import layout
 from strays.report.safe import one_line
-from strays.report.scored import LABEL, Scored
+from strays.report.scored import Scored
 from strays.sampling import evenly
 
 # Points that stay fluid in a browser, and that a reader can still tell apart.
@@ -34,7 +35,7 @@ def points(model: TextOutlierDetector, scored: Scored, oddest: np.ndarray, *, ra
         "x": at[:, 0].tolist(),
         "y": at[:, 1].tolist(),
         "value": (np.rint(100 * shade(scored.score)[chosen]) / 100).tolist(),
-        "mark": [LABEL[int(scored.y[i])] or ("flagged" if scored.flagged[i] else "") for i in chosen],
+        "mark": [WORD[int(scored.y[i])] or ("flagged" if scored.flagged[i] else "") for i in chosen],
         "score": [float(f"{scored.score[i]:.4g}") for i in chosen],
         "p_value": [float(f"{scored.p_value[i]:.3g}") for i in chosen],
         "row": (scored.rows[chosen] + 1).tolist(),

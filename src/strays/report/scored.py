@@ -9,8 +9,6 @@ import numpy as np
 from strays.labels import parse_labels
 from strays.scanning import Scan
 
-LABEL = {1: "normal", -1: "anomaly", 0: None}
-
 
 @dataclass(frozen=True)
 class Scored:

@@ -111,13 +111,12 @@ def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
         search: str = Query("", max_length=1000),
         label: Literal["any", "none", "judged", "normal", "anomaly", "skip"] = "any",
         flagged: Literal["", "true", "false"] = "",
-        why: str = Query("", max_length=100),
         sort: Literal["score", "recent", "row"] = "score",
         offset: int = Query(0, ge=0),
         limit: int = Query(50, ge=1, le=500),
     ) -> Response:
         is_flagged = {"true": True, "false": False}.get(flagged)
-        return Json(browser.texts(search, label, is_flagged, why, sort, offset, limit))
+        return Json(browser.texts(search, label, is_flagged, sort, offset, limit))
 
     @app.get("/api/texts/{id}")
     def text(id: int) -> Response:

@@ -28,7 +28,6 @@ class Browser:
         search: str = "",
         label: str = "any",
         flagged: bool | None = None,
-        why: str = "",
         sort: str = "score",
         offset: int = 0,
         limit: int = 50,
@@ -46,9 +45,6 @@ class Browser:
             shown &= self._mask(place for place, event in standing.items() if event.verdict in kinds)
         if flagged is not None:
             shown &= generation.ranking.flagged == flagged
-        if why:
-            reasons = generation.why | {i: event.judgements[desk.ids[i]].why for i, event in standing.items()}
-            shown &= self._mask(place for place, reason in reasons.items() if reason == why)
         places = np.arange(len(shown)) if sort == "row" else generation.order
         places = places[shown[places]]
         if sort == "recent":

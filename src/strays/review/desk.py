@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from strays.errors import DataError, StraysError, UsageError, first_line
-from strays.labels import parse_labels
+from strays.labels import LABELS, parse_labels
 from strays.review.asking import WHY
 from strays.review.clients import KEPT_AHEAD, Clients
 from strays.review.generation import Generation
@@ -309,24 +309,26 @@ class Desk:
     def _with_questions(self, generation: Generation) -> Generation:
         with self.lock:
             y, open_ = parse_labels(self.labels, len(self.labels)), self._open.copy()
-            judged, rng = self._judged(), np.random.default_rng([self.learner.random_state, self.history.last])
-        answers = [(judged.why, verdict == "anomaly") for judged, verdict in judged if judged.why in WHY]
+            asked, rng = self._asked(), np.random.default_rng([self.learner.random_state, self.history.last])
+        answers = [(judgement.why or "", verdict == "anomaly") for judgement, verdict in asked]
         return generation.with_questions(self.learner.X, y, open_, answers, rng)
 
-    def _judged(self) -> list[tuple[Judgement, str]]:
-        """The standing verdicts but for skips, each with what the model had said, the oldest first."""
+    def _asked(self) -> list[tuple[Judgement, str]]:
+        """The standing answers to our questions but for skips, each with what the model had said, the oldest first.
+
+        Texts that a person went looking for are not among them: they are not like others of their p-value.
+        """
         standing = sorted(self._standing.items(), key=lambda item: (item[1].id, item[0]))
-        return [(e.judgements[self.ids[place]], e.verdict) for place, e in standing if e.verdict != "skip"]
+        judged = [(e.judgements[self.ids[place]], e.verdict) for place, e in standing if e.verdict != "skip"]
+        return [(judgement, verdict) for judgement, verdict in judged if judgement.why in WHY]
 
     def _count_hidden(self, generation: Generation | None = None) -> None:
         p_value = (generation or self.generation).ranking.p_value
         with self.lock:
-            judged = self._judged()
+            asked = self._asked()
             p_open = p_value[[label is None for label in self.labels]]
-        # Texts that a person went looking for are not like others of their p-value.
-        judged = [(judgement, verdict) for judgement, verdict in judged if judgement.why in WHY]
-        told = [(j.p_value, 1 if verdict == "normal" else -1) for j, verdict in judged if j.p_value is not None]
-        p, y = (np.array(column) for column in zip(*told, strict=True)) if told else (np.empty(0), np.empty(0))
+        p = np.array([judgement.p_value for judgement, _ in asked])
+        y = np.array([LABELS[verdict] for _, verdict in asked])
         self.hidden = still_hidden(p, y, p_open)
 
 

@@ -6,9 +6,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
+from strays.explain import Neighbour
 from strays.review.backroom import step_back
 from strays.review.desk import Desk
 from strays.review.generation import Generation
@@ -79,28 +79,22 @@ class Explainer:
 
 
 def explained(desk: Desk, place: int, generation: Generation) -> dict[str, Any]:
-    """One text's explanation as plain data; score and p-value are those of the ranking."""
-    text, ranking = desk.entries[place].text, generation.ranking
+    """What of a text makes it odd and what it is like, as plain data."""
+    text = desk.entries[place].text
     first = len(text) - len(text.lstrip())
-    found = replace(
-        ranking.model.explain(text[first : first + READ_CHARACTERS]),
-        anomaly_score=float(ranking.anomaly_score[place]),
-        p_value=float(ranking.p_value[place]),
-        flagged=bool(ranking.flagged[place]),
-    ).to_dict()
-    strongest = max((segment["effect"] for segment in found["segments"]), default=0.0)
+    found = generation.ranking.model.explain(text[first : first + READ_CHARACTERS])
     return {
         "generation": generation.number,
         "segments": [
             {
-                "start": utf16_length(text[: first + segment["start"]]),
-                "end": utf16_length(text[: first + segment["end"]]),
-                "effect": round(max(0.0, segment["effect"]) / strongest, 4) if strongest > 0 else 0.0,
+                "start": utf16_length(text[: first + segment.start]),
+                "end": utf16_length(text[: first + segment.end]),
+                "effect": round(found.strength(segment), 4),
             }
-            for segment in sorted(found["segments"], key=lambda segment: segment["start"])
+            for segment in sorted(found.segments, key=lambda segment: segment.start)
         ],
-        "nearest_normals": [_short(neighbour) for neighbour in found["nearest_normals"]],
-        "nearest_anomalies": [_short(neighbour) for neighbour in found["nearest_anomalies"]],
+        "nearest_normals": [_short(neighbour) for neighbour in found.nearest_normals],
+        "nearest_anomalies": [_short(neighbour) for neighbour in found.nearest_anomalies],
     }
 
 
@@ -109,5 +103,5 @@ def utf16_length(text: str) -> int:
     return len(text) + sum(character > "\uffff" for character in text)
 
 
-def _short(neighbour: dict[str, Any]) -> dict[str, Any]:
-    return {"text": neighbour["text"][:READ_CHARACTERS], "similarity": neighbour["similarity"]}
+def _short(neighbour: Neighbour) -> dict[str, Any]:
+    return {"text": neighbour.text[:READ_CHARACTERS], "similarity": neighbour.similarity}

@@ -8,7 +8,7 @@ What people said of the texts they were asked about, at the p-values these had t
 each likely pair tells how many anomalies to expect among the rest. Beforehand all are equally likely, but for s = 0,
 p-values that say nothing of these anomalies, which has a chance of its own. That the asked texts are not drawn at
 random does no harm as long as, at one p-value, asked and other texts are alike. As the model learns, p-values come to
-mean more: older verdicts count for less. benchmarks/labelling.py measures how often the interval holds the truth.
+mean more: older verdicts count for less. benchmarks/desk_page.py tells how often the interval holds the truth.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from strays.review.store import Event, Judgement
+from strays.review.store import Event
 
 
 class History:
@@ -31,11 +31,6 @@ class History:
     def standing(self, text: int) -> Event | None:
         """The event that holds for a text; None where nobody has judged it, or all was undone."""
         return next((event for event in reversed(self.of_text(text)) if event.id not in self.undone), None)
-
-    def judgement(self, text: int) -> Judgement | None:
-        """What the model said of a text when it was last judged."""
-        event = self.standing(text)
-        return event.judgements[text] if event else None
 
     def of_text(self, text: int) -> list[Event]:
         """All events that judged a text, undone ones too, the oldest first."""

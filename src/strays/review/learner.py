@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.base import clone
 
 from strays.detectors import AutoDetector, Detector
 from strays.encoders import Encoder
 from strays.explain import Examples
+from strays.labels import WORD
 from strays.model import TextOutlierDetector
 
-# Rows the default detector compares with at the desk: half of what it takes elsewhere, so that a refit takes a second.
+# Rows the default detector compares with at the desk: half of what it takes elsewhere, so that refits are quick.
 MEMORY = 2048
 
 
@@ -61,13 +63,20 @@ class Learner:
         if self.base is not None and not n_labels:
             scores = self.base.detector_.anomaly_score(self.X)
             return self._ranked(self.base, scores, n_labels, start)
-        quick = AutoDetector(memory=MEMORY) if self.detector == "auto" else self.detector
-        model = self._fitted(quick, labels, keep_examples=len(self.texts))
+        model = self._fitted(self._quick(), labels, keep_examples=len(self.texts))
         return self._ranked(model, model.training_scores_[: len(self.texts)], n_labels, start)
 
     def model_to_keep(self, labels: Sequence[str | None]) -> TextOutlierDetector:
         """A model of full size that knows these labels, to save and to score other files with."""
         return self._fitted(self.detector, labels, keep_examples=1000)
+
+    def _quick(self) -> str | Detector:
+        """The detector, the default one with less memory: also where it is that of a model to start from."""
+        if self.detector == "auto":
+            return AutoDetector(memory=MEMORY)
+        if isinstance(self.detector, AutoDetector) and self.detector.memory > MEMORY:
+            return clone(self.detector).set_params(memory=MEMORY)
+        return self.detector
 
     def _fitted(
         self, detector: str | Detector, labels: Sequence[str | None], keep_examples: int
@@ -76,16 +85,13 @@ class Learner:
         texts, X, labels = self.texts, self.X, [*labels]
         if self.brought and self.brought.texts:
             texts, X = [*texts, *self.brought.texts], np.vstack([X, self.brought.X])
-            labels += [_LABEL[int(y)] for y in self.brought.y]
+            labels += [WORD[int(y)] for y in self.brought.y]
         return model.fit(texts, labels, embeddings=X)
 
     @staticmethod
     def _ranked(model: TextOutlierDetector, scores: np.ndarray, n_labels: int, start: float) -> Ranking:
         judged = model.judge(scores)
         return Ranking(model, scores, judged.p_value, judged.flagged, n_labels, time.perf_counter() - start)
-
-
-_LABEL = {1: "normal", -1: "anomaly", 0: None}
 
 
 def _besides(examples: Examples, texts: set[str]) -> Examples:
