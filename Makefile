@@ -11,7 +11,7 @@ ENGLISH := 5.1 5.2-ag 5.2-yelp 5.2-rct banking bbc csabstruct email newsgroups p
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,onnx,review,study]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,onnx,review,serve,study]"
 	touch $@
 
 # Rank the bundled example: 300 messages to a bicycle workshop, 20 of which do not belong.

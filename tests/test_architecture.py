@@ -25,7 +25,8 @@ LAYERS = [
     ["scoring"],
     ["scanning", "evaluation"],
     ["report"],
-    ["review"],
+    ["web"],
+    ["review", "server"],
     ["cli"],
     ["__main__"],
 ]

@@ -221,15 +221,8 @@ class TextOutlierDetector(BaseEstimator):
         self.detector_.scoring_device = getattr(self.encoder_, "scoring_device", "cpu")
         distinct = list(dict.fromkeys(texts))
         scores = np.empty(len(distinct))
-        with ThreadPoolExecutor(1) as beside:  # the detector works on some rows while the next are encoded
-            under_way: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
-            for rows, X in self._embedded(distinct):
-                under_way.append((rows, beside.submit(self.detector_.anomaly_score, X)))
-                if len(under_way) > 2:  # so that few embeddings are in memory
-                    rows, part = under_way.popleft()
-                    scores[rows] = part.result()
-            for rows, part in under_way:
-                scores[rows] = part.result()
+        for rows, part in self._scored(distinct):
+            scores[rows] = part
         if len(distinct) == len(texts):
             return scores
         score = dict(zip(distinct, scores.tolist(), strict=True))
@@ -366,12 +359,13 @@ class TextOutlierDetector(BaseEstimator):
         encoder: Encoder | None = None,
         cascade: Encoder | None = None,
         device: str = "auto",
+        cache: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> Self:
         """Read a saved model.
 
-        A model fitted with an encoder object of your own, or with one for its cascade, needs that again; device and
-        progress are for the others, as in load_encoder.
+        A model fitted with an encoder object of your own, or with one for its cascade, needs that again; device, cache
+        and progress are for the others, as in load_encoder.
         """
         config, arrays = load_folder(path)
         try:
@@ -387,7 +381,9 @@ class TextOutlierDetector(BaseEstimator):
             )
             if encoder is None:
                 # Models older than the choice of a precision are of full precision.
-                encoder = load_encoder(**{"precision": "full", **settings}, device=device, progress=progress)
+                encoder = load_encoder(
+                    **{"precision": "full", **settings}, device=device, cache=cache, progress=progress
+                )
             model = cls(
                 encoder=encoder,
                 detector=detector,
@@ -454,6 +450,21 @@ class TextOutlierDetector(BaseEstimator):
     def _encode(self, texts: list[str]) -> np.ndarray:
         self._require_same_encoder()
         return _one_for_each(np.asarray(self.encoder_.encode(texts)), texts)
+
+    def _scored(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(rows, scores of these texts); the detector works on some rows while the next are encoded."""
+        if len(texts) <= SCORED_AT_ONCE:  # nothing comes next, and a thread of its own costs more than these rows
+            yield from ((rows, self.detector_.anomaly_score(X)) for rows, X in self._embedded(texts))
+            return
+        with ThreadPoolExecutor(1) as beside:
+            under_way: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
+            for rows, X in self._embedded(texts):
+                under_way.append((rows, beside.submit(self.detector_.anomaly_score, X)))
+                if len(under_way) > 2:  # so that few embeddings are in memory
+                    rows, part = under_way.popleft()
+                    yield rows, part.result()
+            for rows, part in under_way:
+                yield rows, part.result()
 
     def _embedded(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings of these texts), some thousand at a time, in the order that is fastest."""

@@ -25,7 +25,8 @@ FORKING = """
 import os, sys
 from pathlib import Path
 from tests.review.conftest import make_desk
-from strays.review.serve import bind, serve
+from strays.review.serve import serve
+from strays.web.sockets import bind
 import uvicorn, strays.review.app, strays.review.guard
 
 make_desk(Path(sys.argv[1])).store.close()  # all that is slow is done once

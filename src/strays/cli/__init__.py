@@ -12,6 +12,7 @@ from strays import __version__
 from strays.cli.about import cache_clear, cache_info, encoders, info
 from strays.cli.models import evaluate, explain, fit, scan, score
 from strays.cli.pages import report, review
+from strays.cli.service import serve
 from strays.cli.studies import study
 from strays.errors import StraysError, StraysWarning, UsageError
 
@@ -32,7 +33,7 @@ cache = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-for command in (scan, fit, score, explain, evaluate, report, review, study, encoders, info):
+for command in (scan, fit, score, explain, evaluate, report, review, serve, study, encoders, info):
     app.command()(command)
 cache.command("info")(cache_info)
 cache.command("clear")(cache_clear)

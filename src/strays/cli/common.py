@@ -37,11 +37,11 @@ def encoder_of(
     )
 
 
-def loaded_model(model: str, device: str, rules: dict[str, Any]) -> TextOutlierDetector:
+def loaded_model(model: str, device: str, rules: dict[str, Any], *, cache: bool = True) -> TextOutlierDetector:
     """A saved model, with the threshold that is asked for, if any."""
     from strays.model import TextOutlierDetector
 
-    fitted = TextOutlierDetector.load(model, device=device)
+    fitted = TextOutlierDetector.load(model, device=device, cache=cache)
     return fitted.set_threshold(**rules) if any(rule is not None for rule in rules.values()) else fitted
 
 

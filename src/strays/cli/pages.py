@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -27,9 +27,6 @@ from strays.cli.options import (
     Strict,
     TextColumn,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 def report(
@@ -149,12 +146,13 @@ def review(
     from strays import terminal
     from strays.persistence import check_target
     from strays.review.opening import last_port, open_desk
-    from strays.review.serve import bind, require_extra, serve
+    from strays.review.serve import serve
+    from strays.web.sockets import bind, require_extra
 
-    require_extra()
+    require_extra("the desk", "review", "fastapi", "uvicorn")
     if save_model:
         check_target(save_model)
-    with bind(port, last_port(file, project)) as bound:
+    with bind(port, before=last_port(file, project)) as bound:
         asked = {
             "name": encoder,
             "revision": revision,

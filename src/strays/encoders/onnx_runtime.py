@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -137,10 +138,15 @@ class OnnxRuntime:
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings) of each batch, in order."""
+        batches = iter(batches)
+        first, second = next(batches, None), next(batches, None)
+        if first and not second:  # threads cost more than they gain
+            yield first.rows, self._embed(first)
+            return
         waiting: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
         with ThreadPoolExecutor(self.threads) as pool:
             try:
-                for batch in batches:
+                for batch in chain(filter(None, (first, second)), batches):
                     waiting.append((batch.rows, pool.submit(self._embed, batch)))
                     if len(waiting) > 2 * self.threads:
                         rows, embeddings = waiting.popleft()

@@ -83,6 +83,9 @@ class Tokens:
             with closing(self._workers.tokenize(pieces)) as tokenized:
                 yield from tokenized
             return
+        if len(starts) == 1:  # a thread costs more than a few texts
+            yield self._tokenize(next(pieces))
+            return
         with ThreadPoolExecutor(1) as beside:
             ahead: deque[Future[Tokenized]] = deque()
             for piece in pieces:

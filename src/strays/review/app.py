@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from fastapi import FastAPI, Query, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, Response
 from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
-from strays.errors import StraysError, UsageError
 from strays.review.browsing import Browser
 from strays.review.desk import Desk, UnknownTextError
 from strays.review.explaining import Explainer
@@ -23,22 +20,13 @@ from strays.review.export import write_labels
 from strays.review.keeping import ModelKeeper
 from strays.review.overview import Overview
 from strays.review.store import to_bytes
+from strays.web.answers import Json, add_errors, refuse
 
 HERE = Path(__file__).parent
 # The page's own files; nothing else is served.
 STATIC = {path.name: path for path in (HERE / "page.css", *HERE.glob("*.js"), HERE.parent / "report" / "map.js")}
 MOST_IDS = 20_000
 QUEUE_LENGTH = 10
-
-
-class Json(Response):
-    """Plain data; half characters, which UTF-8 cannot hold, travel as escapes."""
-
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        """The data as ASCII."""
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 class Caller(BaseModel):
@@ -66,7 +54,11 @@ def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
         ModelKeeper(desk, model_folder),
     )
     app.state.explainer = explainer
-    _add_errors(app)
+    add_errors(app, besides="; what was judged is kept")
+
+    @app.exception_handler(UnknownTextError)
+    def missing(request: Request, error: UnknownTextError) -> Response:
+        return refuse(404, "not_found", str(error))
 
     def now() -> dict[str, Any]:
         return desk.state() | {"n_open": desk.labels.count(None), "save": keeper.state()}
@@ -162,32 +154,3 @@ def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
         return FileResponse(path, media_type=kind, filename=f"{name}.{format}", background=gone)
 
     return app
-
-
-def _add_errors(app: FastAPI) -> None:
-    def answer(status: int, code: str, message: str) -> Response:
-        return Json({"error": {"code": code, "message": message}}, status)
-
-    @app.exception_handler(RequestValidationError)
-    def invalid(request: Request, error: RequestValidationError) -> Response:
-        # Where and what, never the value itself: it may be anything.
-        found = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()]
-        return answer(422, "invalid", "; ".join(found[:5]))
-
-    @app.exception_handler(UnknownTextError)
-    def missing(request: Request, error: UnknownTextError) -> Response:
-        return answer(404, "not_found", str(error))
-
-    @app.exception_handler(StraysError)
-    def failed(request: Request, error: StraysError) -> Response:
-        return answer(422 if isinstance(error, UsageError) else 500, "failed", str(error))
-
-    @app.exception_handler(HTTPException)
-    def refused(request: Request, error: HTTPException) -> Response:
-        return answer(error.status_code, "refused", str(error.detail))
-
-    @app.exception_handler(Exception)
-    def broken(request: Request, error: Exception) -> Response:
-        return answer(
-            500, "broken", f"something is wrong inside strays ({type(error).__name__}); what was judged is kept"
-        )

@@ -7,12 +7,12 @@ something, come from our own page. What we send may be used by our own page only
 
 from __future__ import annotations
 
-import hmac
-import json
 from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from strays.web.asgi import Answer, Headers, has_bearer, is_token
 
 MOST_BYTES = 1_000_000
 HEADERS = {
@@ -49,92 +49,58 @@ class Guard:
         if scope["type"] != "http":  # there are no web sockets here
             await send({"type": "websocket.close", "code": 1008})
             return
-        headers = _Headers(scope)
+        headers = Headers(scope)
         answer = self._refusal(scope, headers) or self._entry(scope, headers)
         if answer is None:
             await self._app(scope, _limited(receive), _with_headers(send))
             return
         await answer.send(_with_headers(send))
 
-    def _refusal(self, scope: Scope, headers: _Headers) -> _Answer | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> Answer | None:
         host = headers.only("host")
         if host not in self._hosts:
-            return _Answer.error(
-                421, "wrong_host", "this is not the host you asked for; use the link as it was printed"
-            )
+            return Answer.error(421, "wrong_host", "this is not the host you asked for; use the link as it was printed")
         ours = headers.only("sec-fetch-site", "same-origin") in ("same-origin", "none")
         if not ours and scope["path"] != "/":  # where the link may be clicked on any page
-            return _Answer.error(403, "wrong_origin", "only the desk's own page may do this")
+            return Answer.error(403, "wrong_origin", "only the desk's own page may do this")
         if scope["method"] in ("GET", "HEAD"):
             return None
         if headers.only("origin", f"http://{host}") != f"http://{host}":
-            return _Answer.error(403, "wrong_origin", "only the desk's own page may do this")
+            return Answer.error(403, "wrong_origin", "only the desk's own page may do this")
         if headers.only("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return _Answer.error(415, "not_json", "expected Content-Type: application/json")
+            return Answer.error(415, "not_json", "expected Content-Type: application/json")
         length = headers.only("content-length", "0")
         if not length.isdecimal() or int(length) > MOST_BYTES:
-            return _Answer.error(413, "too_large", f"expected a body of at most {MOST_BYTES:,} bytes")
+            return Answer.error(413, "too_large", f"expected a body of at most {MOST_BYTES:,} bytes")
         return None
 
-    def _entry(self, scope: Scope, headers: _Headers) -> _Answer | None:
+    def _entry(self, scope: Scope, headers: Headers) -> Answer | None:
         """Nothing where the token is there; else the way in, where the link has it, or a refusal."""
         if scope["path"] == "/" and scope["method"] == "GET":
             given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
             if given:
-                return self._way_in(headers) if len(given) == 1 and self._is_token(given[0]) else _Answer.page(403)
-        bearer = headers.only("authorization", "")
-        if bearer[:7].lower() == "bearer " and self._is_token(bearer[7:].strip()):
+                return self._way_in(headers) if len(given) == 1 and is_token(given[0], self._token) else _page(403)
+        if has_bearer(headers, self._token):
             return None
         # Other servers of this machine share our cookies, so that any may be beside ours.
         cookies = dict(part.strip().partition("=")[::2] for part in headers.only("cookie", "").split(";"))
-        if self._is_token(cookies.get(self._cookie, "")):
+        if is_token(cookies.get(self._cookie, ""), self._token):
             return None
         if scope["path"] == "/":
-            return _Answer.page(403)
-        return _Answer.error(403, "no_token", USE_THE_LINK)
+            return _page(403)
+        return Answer.error(403, "no_token", USE_THE_LINK)
 
-    def _way_in(self, headers: _Headers) -> _Answer:
+    def _way_in(self, headers: Headers) -> Answer:
         cookie = f"{self._cookie}={self._token.decode()}; Path=/; HttpOnly; SameSite=Strict"
         if headers.only("sec-fetch-site", "none") in ("none", "same-origin"):
-            return _Answer(303, {"location": "/", "set-cookie": cookie}, b"")
+            return Answer(303, {"location": "/", "set-cookie": cookie}, b"")
         # A strict cookie is not sent on a redirect that began on another site; from a page of ours it is.
-        return _Answer(200, {"refresh": "0; url=/", "set-cookie": cookie, "content-type": "text/plain"}, b"one moment")
-
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
+        return Answer(200, {"refresh": "0; url=/", "set-cookie": cookie, "content-type": "text/plain"}, b"one moment")
 
 
-class _Headers:
-    def __init__(self, scope: Scope) -> None:
-        self._pairs: list[tuple[bytes, bytes]] = scope["headers"]
-
-    def only(self, name: str, default: str | None = None) -> str:
-        """The value of a header that comes once; what cannot be right where it comes more often."""
-        found = [value.decode("latin-1") for key, value in self._pairs if key == name.encode()]
-        if not found:
-            return default or ""
-        return found[0] if len(found) == 1 else "\x00"
-
-
-class _Answer:
-    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        self.status, self.headers, self.body = status, headers, body
-
-    @classmethod
-    def error(cls, status: int, code: str, message: str) -> _Answer:
-        body = json.dumps({"error": {"code": code, "message": message}}).encode()
-        return cls(status, {"content-type": "application/json"}, body)
-
-    @classmethod
-    def page(cls, status: int) -> _Answer:
-        body = f"<!doctype html><meta charset=utf-8><title>strays review</title><p>{USE_THE_LINK}</p>"
-        return cls(status, {"content-type": "text/html; charset=utf-8"}, body.encode())
-
-    async def send(self, send: Send) -> None:
-        headers = {"content-length": str(len(self.body)), **self.headers}
-        pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": self.status, "headers": pairs})
-        await send({"type": "http.response.body", "body": self.body})
+def _page(status: int) -> Answer:
+    body = f"<!doctype html><meta charset=utf-8><title>strays review</title><p>{USE_THE_LINK}</p>"
+    return Answer(status, {"content-type": "text/html; charset=utf-8"}, body.encode())
 
 
 def _with_headers(send: Send) -> Send:

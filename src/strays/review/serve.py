@@ -2,50 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import socket
 from collections.abc import Callable
 from typing import Any
 
-from strays.errors import StraysError, UsageError
 from strays.review.backroom import Backroom
 from strays.review.desk import Desk
-
-ADDRESS = "127.0.0.1"
-
-
-def require_extra() -> None:
-    """Raise where the packages that serve pages are not installed."""
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise StraysError(
-            "the desk is served with fastapi and uvicorn, which are not installed; get them with: "
-            "pip install 'strays[review]'"
-        ) from error
-
-
-def bind(port: int, before: int | None = None) -> socket.socket:
-    """A socket of this machine; on the port used before, or any free one, where none (0) is asked for."""
-    if not port and before:
-        try:
-            return bind(before)
-        except UsageError:
-            pass  # another program has it now
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    if os.name == "posix":  # elsewhere it would let another program take the port as well
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((ADDRESS, port))
-        bound.listen()  # now nobody else gets it, however long encoding takes
-    except OSError as error:
-        bound.close()
-        raise UsageError(
-            f"port {port} cannot be used ({error.strerror}); choose another with --port, or leave it away"
-        ) from error
-    return bound
+from strays.web.sockets import LOOPBACK
 
 
 def serve(desk: Desk, bound: socket.socket, *, who: str, model_folder: str, announce: Callable[[str], None]) -> None:
@@ -64,7 +28,7 @@ def serve(desk: Desk, bound: socket.socket, *, who: str, model_folder: str, anno
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
-                announce(f"http://{ADDRESS}:{port}/?token={token}")
+                announce(f"http://{LOOPBACK}:{port}/?token={token}")
 
     options: dict[str, Any] = {
         "lifespan": "off",

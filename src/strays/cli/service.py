@@ -1,0 +1,114 @@
+"""The command that serves models over HTTP: serve."""
+
+from __future__ import annotations
+
+import os
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strays.cli.common import loaded_model
+from strays.cli.options import Device, FlagRate, MaxFalseAlarms, MaxFalseShare
+from strays.errors import UsageError
+
+if TYPE_CHECKING:
+    from strays.model import TextOutlierDetector
+
+TOKEN = "STRAYS_TOKEN"  # noqa: S105 (where it is, not what it is)
+
+
+def serve(
+    model: Annotated[
+        list[str], typer.Option("--model", help="Folder of a model, or NAME=DIR; several can be given.", metavar="DIR")
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
+    token_file: Annotated[
+        str | None, typer.Option(help=f"File with the token that callers need; else {TOKEN}.", metavar="FILE")
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Listen beyond this machine without a token all the same.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Name that callers know this server by; several can be given.")
+    ] = None,
+    max_false_alarms: MaxFalseAlarms = None,
+    max_false_share: MaxFalseShare = None,
+    flag_rate: FlagRate = None,
+    max_body: Annotated[int, typer.Option(help="Most bytes of a call.", min=1)] = 8_000_000,
+    max_texts: Annotated[int, typer.Option(help="Most texts of a call.", min=1)] = 1000,
+    max_characters: Annotated[int, typer.Option(help="Most characters of a text.", min=1)] = 100_000,
+    max_waiting: Annotated[int, typer.Option(help="Texts that may wait before calls are refused.", min=1)] = 1000,
+    explanations: Annotated[
+        bool, typer.Option("--explanations/--no-explanations", help="Answer calls for explanations, or not.")
+    ] = True,
+    access_log: Annotated[
+        bool, typer.Option("--access-log/--no-access-log", help="Log every request, or those that failed.")
+    ] = True,
+    device: Device = "auto",
+) -> None:
+    """Score texts over HTTP: POST /v1/score, until stopped."""
+    from strays import terminal
+    from strays.web.sockets import bind, require_extra
+
+    require_extra("a model", "serve", "fastapi", "uvicorn", "prometheus_client")
+    from strays.server.limits import Limits
+    from strays.server.log import Log
+    from strays.server.serve import serve as run
+    from strays.server.shelf import named_folders
+
+    token = _token(token_file)
+    if token is None and not no_token and not _is_loopback(host):
+        raise UsageError(
+            f"--host {host} can be reached from other machines, and there is no token; set {TOKEN} or --token-file, or "
+            "say --no-token where something else keeps strangers out"
+        )
+    rules = {"max_false_alarms": max_false_alarms, "max_false_share": max_false_share, "flag_rate": flag_rate}
+
+    def load(folder: str) -> TextOutlierDetector:
+        return loaded_model(folder, device, rules, cache=False)  # what is asked of a server stays in memory
+
+    limits = Limits(body_bytes=max_body, texts=max_texts, characters=max_characters, waiting=max_waiting)
+    with bind(port, host) as bound:
+        address = f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"
+
+        def announce() -> None:
+            typer.echo(address)
+            terminal.say("Stop with Ctrl-C.")
+
+        run(
+            named_folders(model),
+            load,
+            bound,
+            token=token,
+            hosts=[host, *(allow_host or [])],
+            limits=limits,
+            explanations=explanations,
+            log=Log(requests=access_log),
+            announce=announce,
+        )
+
+
+def _token(file: str | None) -> str | None:
+    """The token, from a file or the environment: on the command line everybody on the machine could read it."""
+    if file is not None:
+        try:
+            token = Path(file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file}: the token could not be read ({error})") from error
+    else:
+        token = os.environ.get(TOKEN, "").strip()
+        if TOKEN not in os.environ:
+            return None
+    if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError("the token is too short or has odd characters; expected at least 16 letters and digits")
+    return token
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

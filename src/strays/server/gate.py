@@ -1,0 +1,266 @@
+"""What stands between the network and the app: who may ask, how much, and how slowly.
+
+Without the token only /health answers. A browser can be made to send requests by any page it shows, so a request must
+name us as its host (a name that was rebound to our address is refused) and must not come from another site's page.
+Bodies are read here, whole, within their limits, so that the app never waits for a client; what comes while the server
+is full is refused before its body is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from strays.server.limits import Limits
+from strays.server.log import Log
+from strays.server.metrics import Metrics
+from strays.web.asgi import Answer, Headers, has_bearer
+
+OPEN_PATH = "/health"
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+}
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# How much of a refused body is read and thrown away, and how long: a client that is still sending would not see why.
+DRAINED_BYTES, DRAINED_SECONDS = 32_000_000, 2.0
+
+
+@dataclass
+class Seen:
+    """What the log tells of a request."""
+
+    id: str
+    method: str
+    path: str
+    client: str | None
+    status: int = 499  # the client was gone before there was an answer
+    bytes: int = 0
+
+
+class Gate:
+    """Wraps the app. `paths` are those it knows; `is_full` tells whether it takes more texts now."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        token: str | None,
+        hosts: Iterable[str],
+        paths: Iterable[str],
+        limits: Limits,
+        metrics: Metrics,
+        log: Log,
+        is_full: Callable[[], bool],
+    ) -> None:
+        self._app = app
+        self._token = token.encode() if token else None
+        self._hosts = {"localhost", *(host.lower() for host in hosts)}
+        self._paths = frozenset(paths)
+        self._limits, self._metrics, self._log = limits, metrics, log
+        self._is_full = is_full
+        self._arriving = 0
+        self._under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it with the reason why not."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # there are no web sockets here
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        headers, began = Headers(scope), time.perf_counter()
+        seen = Seen(_request_id(headers), scope["method"], self._known(scope["path"]), (scope["client"] or [None])[0])
+        self._under_way += 1
+        self._metrics.under_way.set(self._under_way)
+        sending = _noting(send, seen)
+        facts: dict[str, Any] = {}
+        try:
+            answer = self._refusal(scope, headers)
+            if answer is None and scope["method"] == "POST":
+                answer, receive = await self._with_body(receive, headers, seen)
+            if answer is None:
+                facts = await self._pass_on(scope, receive, sending)
+            else:
+                if "connection" not in answer.headers:
+                    await _drain(receive, headers)
+                await answer.send(sending)
+        except Exception as error:  # the app answers its own errors; this one is ours, or comes from below
+            self._log.error("broken", error, id=seen.id)
+            raise
+        finally:
+            self._under_way -= 1
+            took = time.perf_counter() - began
+            self._metrics.under_way.set(self._under_way)
+            self._metrics.requests.labels(seen.path, seen.status).inc()
+            self._metrics.seconds.labels(seen.path).observe(took)
+            self._log.request(**vars(seen), seconds=round(took, 4), **facts)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> dict[str, Any]:
+        """Let the app answer; returns what it wants in the log. It can tell when the client is gone."""
+        facts: dict[str, Any] = {}
+        state = scope.setdefault("state", {})
+        state["facts"] = facts
+        if scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return facts
+        body = await receive()
+        gone = asyncio.ensure_future(receive())
+        state["gone"] = gone
+        unread = [body]
+
+        async def replayed() -> Message:
+            return unread.pop() if unread else await asyncio.shield(gone)
+
+        try:
+            await self._app(scope, replayed, send)
+        finally:
+            gone.cancel()
+        return facts
+
+    # ---- who may ask -------------------------------------------------------------------------------------------------
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Answer | None:
+        host = headers.only("host")
+        if not self._is_ours(host):
+            return Answer.error(
+                421, "wrong_host", "this server does not go by that name; whoever runs it can add it with --allow-host"
+            )
+        if not _same_site(headers, host):
+            return Answer.error(403, "wrong_origin", "requests from pages of other sites are refused")
+        if scope["path"] == OPEN_PATH and scope["method"] in ("GET", "HEAD"):
+            return None
+        if self._token and not has_bearer(headers, self._token):
+            return Answer.error(
+                401, "no_token", "expected the header Authorization: Bearer TOKEN", **{"www-authenticate": "Bearer"}
+            )
+        if self._under_way > self._limits.requests:
+            return _busy(f"more than {self._limits.requests:,} requests are under way")
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        """Whether this is our name, or any address: only names can be made to lead here by somebody else."""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        return name.rstrip(".") in self._hosts or _is_address(name)
+
+    # ---- how much ----------------------------------------------------------------------------------------------------
+
+    async def _with_body(self, receive: Receive, headers: Headers, seen: Seen) -> tuple[Answer | None, Receive]:
+        """The whole body as one message, and then what comes after it; or why it is not taken."""
+        if headers.only("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return Answer.error(415, "not_json", "expected Content-Type: application/json"), receive
+        if self._is_full():
+            return _busy(f"more than {self._limits.waiting:,} texts are waiting"), receive
+        length = headers.only("content-length", "0")
+        if length.isdecimal() and len(length) < 20 and int(length) > self._limits.body_bytes:
+            return self._too_large(), receive
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                answer = await self._read(receive, parts)
+        except TimeoutError:
+            words = f"the body did not arrive within {self._limits.body_seconds:g} seconds"
+            answer = Answer.error(408, "too_slow", words, connection="close")
+        finally:
+            self._arriving -= sum(map(len, parts))
+        seen.bytes = sum(map(len, parts))
+        whole: list[Message] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
+
+        async def replayed() -> Message:
+            return whole.pop() if whole else await receive()
+
+        return answer, replayed if answer is None else receive
+
+    async def _read(self, receive: Receive, parts: list[bytes]) -> Answer | None:
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return Answer.error(400, "cut_off", "the body did not arrive whole", connection="close")
+            part = message.get("body", b"")
+            parts.append(part)
+            size += len(part)
+            self._arriving += len(part)
+            if size > self._limits.body_bytes:
+                return self._too_large()
+            if self._arriving > self._limits.bodies_bytes:
+                return _busy("too many large bodies are arriving")
+            if not message.get("more_body", False):
+                return None
+
+    def _too_large(self) -> Answer:
+        return Answer.error(413, "too_large", f"expected a body of at most {self._limits.body_bytes:,} bytes")
+
+    def _known(self, path: str) -> str:
+        """The path for log and metrics, where it is one of ours: others could be anything."""
+        return path if path in self._paths else "other"
+
+
+def _busy(why: str) -> Answer:
+    return Answer.error(429, "busy", f"{why}; try again in a moment", **{"retry-after": "1"})
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.only("x-request-id", "")
+    return given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _same_site(headers: Headers, host: str) -> bool:
+    """Whether no browser sent this, or one that shows a page of ours."""
+    if headers.only("sec-fetch-site", "none") not in ("none", "same-origin"):
+        return False
+    origin = headers.only("origin", "")
+    return not origin or origin.lower() in (f"http://{host}".lower(), f"https://{host}".lower())
+
+
+async def _drain(receive: Receive, headers: Headers) -> None:
+    """Read what a refused client is still sending, and forget it, so that it gets to read the answer."""
+    if headers.only("content-length", "0") == "0" and not headers.only("transfer-encoding"):
+        return
+    left = DRAINED_BYTES
+    try:
+        async with asyncio.timeout(DRAINED_SECONDS):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    return
+    except TimeoutError:
+        return
+
+
+def _noting(send: Send, seen: Seen) -> Send:
+    """Note the status, and add our headers to every answer."""
+    ours = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            seen.status = message["status"]
+            theirs = list(message.get("headers", []))
+            message = {**message, "headers": [*theirs, *ours, (b"x-request-id", seen.id.encode())]}
+        await send(message)
+
+    return sending

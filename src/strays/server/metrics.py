@@ -1,0 +1,69 @@
+"""What there is to watch, for Prometheus. Labels are few and of our own making: no text, no address gets into one."""
+
+from __future__ import annotations
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+
+from strays.model import Scores
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+ROUND_TEXTS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+# Of normal texts a tenth lies below 0.1, and so on; more than that in the lowest buckets, and the texts have changed.
+P_VALUES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
+
+
+class Metrics:
+    """The counters of one server."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # a second line for each, which nobody reads
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self.requests = Counter("strays_requests", "Requests answered", ["path", "status"], registry=registry)
+        self.seconds = Histogram(
+            "strays_request_seconds", "Time to an answer", ["path"], buckets=SECONDS, registry=registry
+        )
+        self.under_way = Gauge("strays_requests_under_way", "Requests not answered yet", registry=registry)
+        self.waiting = Gauge("strays_waiting_texts", "Texts that wait to be scored", ["model"], registry=registry)
+        self.texts = Counter("strays_texts", "Texts scored", ["model"], registry=registry)
+        self.blank = Counter("strays_blank_texts", "Texts without anything to score", ["model"], registry=registry)
+        self.flagged = Counter("strays_flagged_texts", "Texts flagged", ["model"], registry=registry)
+        self.p_values = Histogram("strays_p_value", "P-values of texts", ["model"], buckets=P_VALUES, registry=registry)
+        self.explained = Counter("strays_explained_texts", "Texts explained", ["model"], registry=registry)
+        self.rounds = Histogram(
+            "strays_round_texts",
+            "Texts scored in one go",
+            ["model"],
+            buckets=ROUND_TEXTS,
+            registry=registry,
+        )
+        self.round_seconds = Histogram(
+            "strays_round_seconds", "Time of a round", ["model"], buckets=SECONDS, registry=registry
+        )
+        self.loads = Counter("strays_model_loads", "Models loaded, or not", ["model", "outcome"], registry=registry)
+        self.loaded = Gauge(
+            "strays_model_loaded_timestamp_seconds", "When the model in use was loaded", ["model"], registry=registry
+        )
+
+    def count(self, model: str, scores: Scores) -> None:
+        """Count the texts of a call, whose scores are NaN where there was none."""
+        known = [p for p in scores.p_value.tolist() if p == p]
+        self.texts.labels(model).inc(len(known))
+        self.blank.labels(model).inc(len(scores.p_value) - len(known))
+        self.flagged.labels(model).inc(int(scores.flagged.sum()))
+        watched = self.p_values.labels(model)
+        for p in known:
+            watched.observe(p)
+
+    def page(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        return generate_latest(self.registry)

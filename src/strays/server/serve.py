@@ -1,0 +1,131 @@
+"""The server's process: from models and limits to a socket that answers, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from strays.model import TextOutlierDetector
+from strays.server.app import make_app
+from strays.server.gate import Gate
+from strays.server.limits import Limits
+from strays.server.log import Log
+from strays.server.metrics import Metrics
+from strays.server.shelf import Shelf
+
+
+def serve(
+    folders: dict[str, str],
+    load: Callable[[str], TextOutlierDetector],
+    bound: socket.socket,
+    *,
+    token: str | None,
+    hosts: Iterable[str],
+    limits: Limits,
+    explanations: bool,
+    log: Log,
+    announce: Callable[[], None],
+) -> None:
+    """Serve models until stopped; `announce` is called once all of them can answer."""
+    metrics = Metrics()
+    shelf = Shelf(folders, load, limits=limits, metrics=metrics, log=log)
+    app = make_app(shelf, limits=limits, metrics=metrics, explanations=explanations, has_token=token is not None)
+    gate = Gate(
+        app,
+        token=token,
+        hosts=hosts,
+        paths=[route.path for route in app.routes if hasattr(route, "path")],
+        limits=limits,
+        metrics=metrics,
+        log=log,
+        is_full=lambda: shelf.waiting > limits.waiting,
+    )
+    options: dict[str, Any] = {
+        "access_log": False,
+        "log_config": None,
+        "log_level": "critical",  # its tracebacks may hold texts; ours do not
+        "server_header": False,
+        "proxy_headers": False,  # whoever calls could claim to come from anywhere
+        "timeout_keep_alive": int(limits.idle_seconds),
+        "timeout_graceful_shutdown": int(limits.shutdown_seconds),
+        "ws": "none",
+    }
+    server = Server(uvicorn.Config(gate, **options), limits)
+    app.router.lifespan_context = _running(shelf, server, log, announce)
+    # Having finished what was taken, uvicorn raises the signal again; being told to stop is no failure.
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        server.run([bound])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if server.failed:
+        raise server.failed
+
+
+def _running(shelf: Shelf, server: Server, log: Log, announce: Callable[[], None]) -> Callable[[FastAPI], Any]:
+    """What goes on beside the requests: models are made ready, then watched; SIGHUP has them looked at now."""
+
+    async def go() -> None:
+        try:
+            await shelf.open()
+        except Exception as error:
+            server.failed, server.should_exit = error, True
+            return
+        log.write("ready", models=shelf.names)
+        announce()
+        await shelf.watch()
+
+    @asynccontextmanager
+    async def running(app: FastAPI) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(go())
+        looks: set[asyncio.Task[None]] = set()
+        if hasattr(signal, "SIGHUP"):
+            loop.add_signal_handler(signal.SIGHUP, lambda: looks.add(loop.create_task(shelf.look())))
+        yield
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await shelf.close()
+        log.write("stopped")
+
+    return running
+
+
+class Server(uvicorn.Server):
+    """uvicorn, which also lets go of clients that neither ask nor read."""
+
+    def __init__(self, config: uvicorn.Config, limits: Limits) -> None:
+        super().__init__(config)
+        self.failed: Exception | None = None
+        self._limits = limits
+        self._stuck: dict[Any, tuple[Any, float]] = {}
+
+    async def on_tick(self, counter: int) -> bool:
+        """Called ten times a second."""
+        if counter % 10 == 0:
+            self._let_go(time.monotonic())
+        return await super().on_tick(counter)
+
+    def _let_go(self, now: float) -> None:
+        """Close connections where for too long no request was whole, or no byte of an answer was taken."""
+        stuck: dict[Any, tuple[Any, float]] = {}
+        for connection in list(self.server_state.connections):
+            transport, cycle = connection.transport, getattr(connection, "cycle", None)
+            unread = transport.get_write_buffer_size()
+            if not unread and cycle is not None and not cycle.response_complete:
+                continue  # it waits for us
+            state = (unread, id(cycle))
+            was, since = self._stuck.get(connection, (None, now))
+            stuck[connection] = (state, since if was == state else now)
+            if now - stuck[connection][1] > self._limits.idle_seconds:
+                transport.abort()
+        self._stuck = stuck

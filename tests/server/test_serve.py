@@ -1,0 +1,417 @@
+"""`strays serve`, a real process, over real connections."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from strays.model import TextOutlierDetector
+from tests.conftest import farm_texts
+from tests.server.conftest import ODD, TOKEN, Server, save_model
+
+Serve = Callable[..., Server]
+# Of a call whose body is long in coming.
+HEAD = b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n"
+
+
+def wait_for(check: Callable[[], bool], seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < until, "it did not come about"
+        time.sleep(0.05)
+
+
+# ---- scores ----------------------------------------------------------------------------------------------------------
+
+
+def test_scores_are_those_of_the_model(server: Server, model_folder: Path) -> None:
+    texts = [*farm_texts(70)[55:], ODD]
+    answer = server.score(texts).json()
+    offline = TextOutlierDetector.load(model_folder).score(texts)
+    assert answer["model"] == "farm"
+    assert len(answer["version"]) == 16
+    results = answer["results"]
+    np.testing.assert_allclose([r["anomaly_score"] for r in results], offline.anomaly_score, rtol=1e-5)
+    np.testing.assert_allclose([r["p_value"] for r in results], offline.p_value)
+    assert [r["flagged"] for r in results] == offline.flagged.tolist()
+    assert results[-1] == max(results, key=lambda r: r["anomaly_score"])
+
+
+def test_nothing_to_score(server: Server) -> None:
+    nothing = {"anomaly_score": None, "p_value": None, "flagged": None}
+    results = server.score(["", ODD, None, " \n"]).json()["results"]
+    assert [results[0], results[2], results[3]] == [nothing] * 3
+    assert results[1]["anomaly_score"] is not None
+    assert server.score([]).json()["results"] == []
+
+
+def test_explanations(server: Server, model_folder: Path) -> None:
+    first, blank, last = server.score([ODD, "", farm_texts(1)[0]], explain=True).json()["results"]
+    offline = TextOutlierDetector.load(model_folder).explain(ODD).to_dict()
+    assert first["explanation"]["segments"][0]["text"] == offline["segments"][0]["text"]
+    assert last["explanation"]["text"] == farm_texts(1)[0]
+    assert "explanation" not in blank
+
+
+def test_model_health_ready_and_schema(server: Server) -> None:
+    assert server.http.get("/health").json() == {"status": "ok"}
+    assert server.http.get("/ready").json() == {"status": "ready"}
+    facts = server.http.get("/v1/model").json()
+    assert (facts["model"], facts["models"], facts["fitted_on"]["n_texts"]) == ("farm", ["farm"], 60)
+    assert facts["limits"] == {"body_bytes": 8_000_000, "texts": 1000, "characters": 100_000}
+    schema = server.http.get("/openapi.json").json()
+    assert schema["components"]["schemas"]["ScoreCall"]["properties"]["texts"]["maxItems"] == 1000
+    assert "example" in schema["components"]["schemas"]["ScoreCall"]
+
+
+def test_metrics_count(server: Server) -> None:
+    def value(line: str) -> float:
+        page = server.http.get("/metrics").text
+        return sum(float(row.split()[-1]) for row in page.splitlines() if row.startswith(line))
+
+    names = ["strays_texts_total{", 'strays_requests_total{path="/v1/score",status="200"}', "strays_blank_texts_total{"]
+    before = [value(name) for name in names]
+    server.score([ODD, "", "the cat"])
+    assert [value(name) - was for name, was in zip(names, before, strict=True)] == [2, 1, 1]
+    assert value('strays_p_value_bucket{le="1.0"') == value("strays_texts_total{")
+    assert value("process_resident_memory_bytes") > 0
+
+
+def test_many_at_once_get_their_own(server: Server, model_folder: Path) -> None:
+    texts = farm_texts(300)
+    expected = dict(zip(texts, TextOutlierDetector.load(model_folder).anomaly_score(texts), strict=True))
+
+    def ask(seed: int) -> int:
+        rng = np.random.default_rng(seed)
+        for _ in range(12):
+            mine = [texts[i] for i in rng.integers(0, 300, rng.integers(1, 30))]
+            np.testing.assert_allclose(server.scores(mine), [expected[text] for text in mine], rtol=1e-5)
+        return 12
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sum(pool.map(ask, range(16))) == 192
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+def error(answer: httpx.Response) -> tuple[int, str]:
+    assert set(answer.json()) == {"error"}
+    assert set(answer.json()["error"]) == {"code", "message"}
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+def test_bad_calls(server: Server) -> None:
+    post = server.http.post
+    assert error(post("/v1/score", json={"texts": [1]})) == (422, "invalid")
+    assert error(post("/v1/score", json={"text": "a"})) == (422, "invalid")
+    assert error(post("/v1/score", json={"texts": ["a"], "explian": True})) == (422, "invalid")
+    assert error(post("/v1/score", json={"texts": ["a"], "explain": "yes"})) == (422, "invalid")
+    assert error(post("/v1/score", json=["a"])) == (422, "invalid")
+    json_type = {"content-type": "application/json"}
+    for body in (b"", b"{", b"\xff", b'{"texts": ["\\ud800"]', b"[" * 100_000, b'{"texts": [' + b"9" * 6000 + b"]}"):
+        status, _ = error(post("/v1/score", content=body, headers=json_type))
+        assert status in (400, 422), body[:20]
+    assert error(post("/v1/score", content=b"texts=a")) == (415, "not_json")
+    assert error(server.score(["a"], model="cats")) == (404, "no_such_model")
+    assert error(server.http.get("/v1/model", params={"model": "cats"})) == (404, "no_such_model")
+    assert error(server.http.get("/v2/score")) == (404, "not_found")
+    assert error(server.http.get("/v1/score")) == (405, "method_not_allowed")
+    assert error(server.http.put("/v1/score", json={})) == (405, "method_not_allowed")
+    assert error(server.score(["a"] * 1001)) == (422, "too_many_texts")
+    assert error(server.score(["a"] * 17, explain=True)) == (422, "too_many_texts")
+    assert error(server.score(["a", "b" * 100_001])) == (422, "text_too_long")
+    assert error(post("/v1/score", json={"texts": ["a" * 8_000_001]})) == (413, "too_large")
+    assert server.scores([ODD])[0] is not None
+
+
+def test_half_characters_are_no_text(server: Server) -> None:
+    answer = server.http.post(
+        "/v1/score", content=b'{"texts": ["a \\ud800 b"]}', headers={"content-type": "application/json"}
+    )
+    assert answer.status_code in (200, 422)
+    assert answer.headers["content-type"] == "application/json"
+
+
+def test_a_body_of_unknown_length_ends_where_it_grows_too_large(server: Server) -> None:
+    def parts() -> object:
+        yield b'{"texts": ["'
+        for _ in range(12):
+            yield b"a" * 1_000_000
+
+    answer = server.http.post("/v1/score", content=parts(), headers={"content-type": "application/json"})
+    assert error(answer) == (413, "too_large")
+
+
+def test_foreign_hosts_and_origins(server: Server) -> None:
+    get = server.http.get
+    for path in ("/health", "/ready", "/v1/model", "/metrics", "/openapi.json"):
+        assert error(get(path, headers={"host": "evil.example"})) == (421, "wrong_host")
+        assert error(get(path, headers={"host": f"127.0.0.1.evil.example:{server.port}"})) == (421, "wrong_host")
+        assert error(get(path, headers={"origin": "https://evil.example"})) == (403, "wrong_origin")
+        assert error(get(path, headers={"origin": "null"})) == (403, "wrong_origin")
+        assert error(get(path, headers={"sec-fetch-site": "cross-site"})) == (403, "wrong_origin")
+        assert get(path, headers={"origin": server.base}).status_code == 200
+        assert get(path, headers={"host": f"localhost:{server.port}"}).status_code == 200
+    call = {"texts": [ODD]}
+    assert error(server.http.post("/v1/score", json=call, headers={"host": "evil.example"})) == (421, "wrong_host")
+    with server.connect() as twice:
+        twice.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+        assert twice.recv(1000).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 421 "))
+
+
+def test_without_the_token_only_health_answers(serve: Serve, model_folder: Path) -> None:
+    served = serve("--model", model_folder, token=TOKEN)
+    ways = [("GET", path) for path in ("/ready", "/v1/model", "/metrics", "/openapi.json", "/", "/nothing", "/health/")]
+    wrong = [
+        {},
+        {"authorization": "Bearer"},
+        {"authorization": f"Bearer {TOKEN}x"},
+        {"authorization": f"Basic {TOKEN}"},
+    ]
+    with httpx.Client(base_url=served.base, timeout=30) as stranger:
+        for headers in wrong:
+            for method, path in [*ways, ("POST", "/v1/score"), ("POST", "/health"), ("DELETE", "/v1/model")]:
+                answer = stranger.request(method, path, headers=headers)
+                assert error(answer) == (401, "no_token"), (method, path)
+                assert answer.headers["www-authenticate"] == "Bearer"
+            assert stranger.get("/health", headers=headers).json() == {"status": "ok"}
+    assert served.scores([ODD])
+    assert served.http.get("/openapi.json").json()["components"]["securitySchemes"]
+    served.end()
+    assert TOKEN not in "".join(served.lines)
+
+
+def test_what_may_listen_where(model_folder: Path, tmp_path: Path) -> None:
+    def run(*args: object, token: str | None = None) -> tuple[int, str]:
+        env = {**os.environ, **({"STRAYS_TOKEN": token} if token is not None else {})}
+        command = [sys.executable, "-m", "strays", "serve", "--port", "0", *map(str, args)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
+        return done.returncode, done.stderr
+
+    code, words = run("--model", model_folder, "--host", "0.0.0.0")
+    assert code == 2
+    assert "token" in words
+    code, words = run("--model", model_folder, token="short")
+    assert code == 2
+    assert "token is too short" in words
+    code, words = run("--model", model_folder, "--token-file", tmp_path / "none")
+    assert code == 2
+    code, words = run("--model", tmp_path)
+    assert code == 1
+    assert "config.json is missing" in words
+    code, words = run("--model", f"a={model_folder}", "--model", f"a={model_folder}")
+    assert code == 2
+    assert "two models" in words
+    code, words = run("--model", model_folder, "--host", "no.such.host.example")
+    assert code == 2
+
+
+# ---- many, slow and gone clients -------------------------------------------------------------------------------------
+
+
+def test_a_full_server_refuses_and_recovers(serve: Serve, model_folder: Path) -> None:
+    served = serve("--model", model_folder, "--max-waiting", 50)
+
+    def ask(_: int) -> tuple[int, str | None]:
+        answer = httpx.post(f"{served.base}/v1/score", json={"texts": farm_texts(200)}, timeout=60)
+        return answer.status_code, answer.headers.get("retry-after")
+
+    with ThreadPoolExecutor(40) as pool:
+        found = set(pool.map(ask, range(160)))
+    assert found == {(200, None), (429, "1")}
+    assert served.scores([ODD])
+    assert "strays_waiting_texts" in served.http.get("/metrics").text
+
+
+def test_slow_and_half_sent_bodies_hold_nobody_up(server: Server) -> None:
+    slow = [server.connect() for _ in range(50)]
+    for i, one in enumerate(slow):
+        one.sendall(HEAD[: 10 + i] if i % 2 else HEAD + b'{"texts": ["a')
+    assert server.scores([ODD])
+    for one in slow:
+        one.close()
+    wait_for(lambda: sum(line.get("status") == 400 for line in server.log()) >= 25)  # cut off, and noticed
+    assert server.scores([ODD])
+
+
+def test_clients_that_are_too_slow_are_let_go(model_folder: Path) -> None:
+    script = """
+import sys
+from strays.model import TextOutlierDetector
+from strays.server.limits import Limits
+from strays.server.log import Log
+from strays.server.serve import serve
+from strays.web.sockets import bind
+limits = Limits(body_seconds=1, idle_seconds=1)
+with bind(0) as bound:
+    serve({"farm": sys.argv[1]}, TextOutlierDetector.load, bound, token=None, hosts=[], limits=limits,
+          explanations=True, log=Log(), announce=lambda: print(bound.getsockname()[1], flush=True))
+"""
+    process = subprocess.Popen([sys.executable, "-c", script, str(model_folder)], stdout=subprocess.PIPE, text=True)
+    try:
+        port = int(process.stdout.readline())
+        with ExitStack() as open_ones:
+            silent, half_head, half_body, deaf = (
+                open_ones.enter_context(socket.create_connection(("127.0.0.1", port), 15)) for _ in range(4)
+            )
+            half_head.sendall(b"GET /health HT")
+            half_body.sendall(HEAD + b"{")
+            assert half_body.recv(1000).startswith(b"HTTP/1.1 408 ")
+            assert silent.recv(1000) == b""
+            assert half_head.recv(1000) == b""
+            # Asks and asks, and never reads: its answers fill the buffers, and it is cut off.
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.settimeout(20)
+            ask = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50
+            with pytest.raises(OSError, match=r"reset|[Bb]roken"):
+                for _ in range(4000):
+                    deaf.sendall(ask)
+                    time.sleep(0.005)
+        assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0
+        process.stdout.close()
+
+
+def test_what_was_taken_is_finished(serve: Serve, model_folder: Path) -> None:
+    served = serve("--model", model_folder, "--max-waiting", 10**6)
+    codes: list[int] = []
+
+    def ask(number: int) -> None:
+        texts = [f"{' '.join(farm_texts(6))} {number} {i}" for i in range(1000)]
+        codes.append(httpx.post(f"{served.base}/v1/score", json={"texts": texts}, timeout=60).status_code)
+
+    threads = [threading.Thread(target=ask, args=[number]) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: "strays_requests_under_way 7" in served.http.get("/metrics").text)
+    assert served.end() == 0
+    for thread in threads:
+        thread.join()
+    assert codes == [200] * 6
+    assert served.log()[-1]["event"] == "stopped"
+
+
+def test_ctrl_c(serve: Serve, model_folder: Path) -> None:
+    served = serve("--model", model_folder)
+    assert served.end(signal.SIGINT) == 130
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+
+
+def test_several_models(serve: Serve, model_folder: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    other = save_model(tmp_path / "other", tiny_bert, n=30, detector="nearest")
+    served = serve("--model", f"first={model_folder}", "--model", other)
+    texts = [ODD, *farm_texts(3)]
+    for name, folder in (("first", model_folder), ("other", other)):
+        expected = TextOutlierDetector.load(folder).anomaly_score(texts)
+        np.testing.assert_allclose(served.scores(texts, model=name), expected, rtol=1e-5)
+        assert served.http.get("/v1/model", params={"model": name}).json()["model"] == name
+    assert served.scores(texts) == served.scores(texts, model="first")
+    assert served.http.get("/v1/model").json()["models"] == ["first", "other"]
+
+
+def test_a_changed_model_is_loaded_without_a_lost_call(serve: Serve, tiny_bert: Path, tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "farm", tiny_bert)
+    served = serve("--model", folder)
+    expected = {
+        served.http.get("/v1/model").json()["version"]: TextOutlierDetector.load(folder).anomaly_score([ODD])[0]
+    }
+    stop, wrong, versions = threading.Event(), [], set()
+
+    def ask() -> None:
+        with httpx.Client(base_url=served.base, timeout=60) as client:
+            while not stop.is_set():
+                answer = client.post("/v1/score", json={"texts": [ODD]})
+                if answer.status_code != 200:
+                    wrong.append(answer.text)
+                    continue
+                versions.add((answer.json()["version"], answer.json()["results"][0]["anomaly_score"]))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for n in (40, 80):
+        save_model(folder, tiny_bert, n=n)
+        offline = TextOutlierDetector.load(folder)
+        expected[offline.fingerprint[:16]] = offline.anomaly_score([ODD])[0]
+        served.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: served.http.get("/v1/model").json()["version"] == offline.fingerprint[:16])  # noqa: B023
+    time.sleep(0.3)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert {version for version, _ in versions} == set(expected)
+    for version, score in versions:
+        assert score == pytest.approx(expected[version], rel=1e-5)
+
+
+def test_a_model_that_cannot_be_loaded_changes_nothing(serve: Serve, tiny_bert: Path, tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "farm", tiny_bert)
+    served = serve("--model", folder)
+    before = served.scores([ODD])
+    config = (folder / "config.json").read_text()
+    (folder / "config.json").write_text("{")
+    wait_for(lambda: served.http.get("/v1/model").json()["reload_failed"] is not None)
+    assert served.scores([ODD]) == before
+    assert 'strays_model_loads_total{model="farm",outcome="failed"} 1.0' in served.http.get("/metrics").text
+    shutil.rmtree(folder)  # not there at all: nothing to load
+    time.sleep(0.1)
+    assert served.scores([ODD]) == before
+    save_model(folder, tiny_bert, n=40)
+    wait_for(lambda: served.http.get("/v1/model").json()["fitted_on"]["n_texts"] == 40)
+    facts = served.http.get("/v1/model").json()
+    assert facts["reload_failed"] is None
+    assert json.loads(config)["summary"]["n_texts"] == 60
+    assert served.scores([ODD]) != before
+
+
+# ---- the log ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_log_tells_of_requests_and_never_of_texts(serve: Serve, model_folder: Path) -> None:
+    served = serve("--model", model_folder)
+    secret = "xyzzy-plugh"
+    served.score([f"{secret} one", secret], explain=True)
+    served.http.post("/v1/score", json={"texts": [{secret: secret}], secret: secret})
+    served.http.post("/v1/score", content=secret, headers={"content-type": "application/json", "x-secret": secret})
+    served.http.get(f"/{secret}", params={secret: secret}, headers={"x-request-id": f"{secret} {secret}"})
+    served.http.get("/health", headers={"x-request-id": "id-of-the-caller"})
+    served.score([secret], model=secret)
+    served.end()
+    assert secret not in "".join(served.lines)
+    requests = [line for line in served.log() if line["event"] == "request"]
+    assert len(requests) == 6
+    assert requests[0]["texts"] == 2
+    assert requests[0]["status"] == 200
+    assert requests[0]["model"] == "farm"
+    assert requests[3]["path"] == "other"
+    assert requests[4]["id"] == "id-of-the-caller"
+    assert all({"time", "level", "id", "seconds", "bytes", "client"} <= set(line) for line in requests)
+
+
+def test_only_failures_are_logged_where_asked(serve: Serve, model_folder: Path) -> None:
+    served = serve("--model", model_folder, "--no-access-log", "--no-explanations")
+    served.score([ODD])
+    assert error(served.score([ODD], explain=True)) == (422, "no_explanations")
+    served.end()
+    assert [line["status"] for line in served.log() if line["event"] == "request"] == [422]
