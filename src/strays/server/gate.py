@@ -26,6 +26,8 @@ from strays.server.metrics import Metrics
 from strays.web.asgi import Answer, Headers, has_bearer
 
 OPEN_PATH = "/health"
+# What has a body; of other requests it is not read.
+CALL = ("POST", "/v1/score")
 HEADERS = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
@@ -89,10 +91,11 @@ class Gate:
         facts: dict[str, Any] = {}
         try:
             answer = self._refusal(scope, headers)
-            if answer is None and scope["method"] == "POST":
+            is_call = (scope["method"], scope["path"]) == CALL
+            if answer is None and is_call:
                 answer, receive = await self._with_body(receive, headers, seen)
             if answer is None:
-                facts = await self._pass_on(scope, receive, sending)
+                facts = await self._pass_on(scope, receive, sending, is_call)
             else:
                 if "connection" not in answer.headers:
                     await _drain(receive, headers)
@@ -108,12 +111,12 @@ class Gate:
             self._metrics.seconds.labels(seen.path).observe(took)
             self._log.request(**vars(seen), seconds=round(took, 4), **facts)
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> dict[str, Any]:
-        """Let the app answer; returns what it wants in the log. It can tell when the client is gone."""
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, is_call: bool) -> dict[str, Any]:
+        """Let the app answer; returns what it wants in the log. It can tell when the client of a call is gone."""
         facts: dict[str, Any] = {}
         state = scope.setdefault("state", {})
         state["facts"] = facts
-        if scope["method"] != "POST":
+        if not is_call:
             await self._app(scope, receive, send)
             return facts
         body = await receive()
