@@ -90,7 +90,8 @@ async def client(port: int, mine: list[list[str]], until: float, run: Run) -> No
     while time.monotonic() < until:
         texts = mine[at % len(mine)]
         body = json.dumps({"texts": texts}).encode()
-        head = f"POST /v1/score HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        lines = ["POST /v1/score HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+        head = "\r\n".join([*lines, f"Content-Length: {len(body)}"])
         began = time.monotonic()
         writer.write(head.encode() + b"\r\n\r\n" + body)
         answer = await reader.readuntil(b"\r\n\r\n")

@@ -19,7 +19,7 @@ from strays.cli import app, cache, main
 from tests.conftest import farm_texts
 
 SPAM = ["win big cash now click here", "free cash win now", "click here to win free cash", "cash cash cash now"]
-COMMANDS = ["scan", "fit", "score", "explain", "evaluate", "report", "review", "study", "encoders", "info"]
+COMMANDS = ["scan", "fit", "score", "explain", "evaluate", "report", "review", "serve", "study", "encoders", "info"]
 CACHE_COMMANDS = ["info", "clear"]
 
 

@@ -415,3 +415,26 @@ def test_only_failures_are_logged_where_asked(serve: Serve, model_folder: Path) 
     assert error(served.score([ODD], explain=True)) == (422, "no_explanations")
     served.end()
     assert [line["status"] for line in served.log() if line["event"] == "request"] == [422]
+
+
+def test_bodies_made_to_cost_more_than_they_weigh(serve: Serve, model_folder: Path) -> None:
+    served = serve("--model", model_folder, "--no-access-log")
+    served.score([ODD])
+
+    def memory() -> float:
+        page = served.http.get("/metrics").text
+        return next(float(line.split()[1]) for line in page.splitlines() if line.startswith("process_resident_memory"))
+
+    before = memory()
+    for body in (
+        b'{"texts": [' + b"1," * 3_900_000 + b"1]}",
+        b'{"texts": [' + b"null," * 1_500_000 + b"null]}",
+        b'{"texts": [' + b'"",' * 2_600_000 + b'""]}',
+        b"{" + b",".join(b'"%d":1' % i for i in range(700_000)) + b"}",
+        b'{"texts": [' + b"[" * 3_900_000 + b"]" * 3_900_000 + b"]}",
+        b'{"texts": ["' + b"\\u0000" * 1_300_000 + b'"]}',
+    ):
+        answer = served.http.post("/v1/score", content=body, headers={"content-type": "application/json"})
+        assert error(answer)[0] in (400, 422), body[:20]
+        assert len(answer.content) < 2000
+    assert memory() - before < 500e6

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 
 from strays import __version__
 from strays.model import Scores
@@ -29,11 +29,21 @@ DESCRIPTION = (
 class ScoreCall(BaseModel):
     """Texts to score."""
 
-    texts: list[str | None] = Field(description="The texts; null and blank ones get null results.")
+    texts: Annotated[list[str | None], FailFast()] = Field(
+        description="The texts; null and blank ones get null results."
+    )
     model: str | None = Field(None, description="Which model, by name; the first where not given.", max_length=100)
     explain: bool = Field(False, description="Also say why each text scores as it does.")
 
-    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"example": EXAMPLE})
+    model_config = ConfigDict(strict=True, json_schema_extra={"example": EXAMPLE, "additionalProperties": False})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_others(cls, data: Any) -> Any:
+        """Refuse other fields with one error for all of them: a body has room for a million."""
+        if isinstance(data, dict) and not data.keys() <= cls.model_fields.keys():
+            raise ValueError(f"there are other fields than {', '.join(cls.model_fields)}")
+        return data
 
 
 class ErrorFacts(BaseModel):
@@ -136,9 +146,8 @@ def make_app(shelf: Shelf, *, limits: Limits, metrics: Metrics, explanations: bo
         try:
             found = await served.batches.score(there, request.state.gone)
             whys = await shelf.explain(served, there) if call.explain else []
-        except BusyError:
-            words = f"more than {limits.waiting:,} texts are waiting; try again in a moment"
-            return refuse(429, "busy", words, {"retry-after": "1"})
+        except BusyError as error:
+            return refuse(429, "busy", f"{error}; try again in a moment", {"retry-after": "1"})
         except asyncio.CancelledError:
             if not request.state.gone.done():
                 raise  # the server stops

@@ -1,8 +1,8 @@
 """Calls that come together are scored together.
 
-The texts of all waiting calls go to the model in rounds of about `TOKENS_PER_ROUND` tokens, which the encoder cuts into
-its batches of texts of like length, whoever they came from. Nothing waits for a round to fill: the next one begins when
-a place for it is free, with what is there. Calls take turns, a slice each, so that a large one does not hold up small
+The texts of all waiting calls go to the model in rounds of some thousand tokens, which the encoder cuts into its
+batches of texts of like length, whoever they came from. Nothing waits for a round to fill: the next one begins when a
+place for it is free, with what is there. Calls take turns, a slice each, so that a large one does not hold up small
 ones.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 # Scores of texts, one each.
 Score = Callable[[list[str]], np.ndarray]
 
-TOKENS_PER_ROUND = 4096
+TOKENS_PER_ROUND, TOKENS_PER_CORE = 4096, 1024
 # What a call gets into a round before it is the next one's turn.
 SLICE = 64
 # A token is about this many characters, and an encoder reads about this many tokens of a text.
@@ -27,7 +27,7 @@ CHARACTERS, MOST_TOKENS = 4, 256
 
 
 class BusyError(Exception):
-    """More texts are waiting than may."""
+    """More is waiting than may."""
 
 
 @dataclass(eq=False)
@@ -64,6 +64,7 @@ class Batches:
     places: asyncio.Semaphore
     executor: Executor
     most_waiting: int
+    tokens_per_round: int = TOKENS_PER_ROUND
     on_round: Callable[[int, float], None] = lambda n_texts, seconds: None
     waiting: int = 0
     _calls: deque[Call] = field(default_factory=deque)
@@ -73,7 +74,7 @@ class Batches:
     async def score(self, texts: list[str], gone: Awaitable[object] | None = None) -> np.ndarray:
         """Scores of these texts, in their order; a call whose sender is `gone` is dropped."""
         if self.waiting > self.most_waiting:
-            raise BusyError
+            raise BusyError(f"more than {self.most_waiting:,} texts are waiting")
         loop = asyncio.get_running_loop()
         call = Call(texts, np.empty(len(texts)), loop.create_future())
         if not texts:
@@ -105,13 +106,13 @@ class Batches:
         """Slices of the waiting calls, in turns, until the round is full."""
         taken: Round = []
         tokens = 0
-        while self._calls and tokens < TOKENS_PER_ROUND:
+        while self._calls and tokens < self.tokens_per_round:
             call = self._calls.popleft()
             if call.finished.done():  # its sender is gone, or a part of it failed
                 self.waiting -= len(call.texts) - call.taken
                 continue
             start = stop = call.taken
-            while stop < min(start + SLICE, len(call.texts)) and tokens < TOKENS_PER_ROUND:
+            while stop < min(start + SLICE, len(call.texts)) and tokens < self.tokens_per_round:
                 tokens += min(len(call.texts[stop]) // CHARACTERS + 3, MOST_TOKENS)
                 stop += 1
             call.taken = stop

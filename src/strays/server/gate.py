@@ -72,7 +72,7 @@ class Gate:
         self._paths = frozenset(paths)
         self._limits, self._metrics, self._log = limits, metrics, log
         self._is_full = is_full
-        self._arriving = 0
+        self._held = 0
         self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,6 +105,7 @@ class Gate:
             raise
         finally:
             self._under_way -= 1
+            self._held -= seen.bytes
             took = time.perf_counter() - began
             self._metrics.under_way.set(self._under_way)
             self._metrics.requests.labels(seen.path, seen.status).inc()
@@ -175,13 +176,10 @@ class Gate:
         parts: list[bytes] = []
         try:
             async with asyncio.timeout(self._limits.body_seconds):
-                answer = await self._read(receive, parts)
+                answer = await self._read(receive, parts, seen)
         except TimeoutError:
             words = f"the body did not arrive within {self._limits.body_seconds:g} seconds"
             answer = Answer.error(408, "too_slow", words, connection="close")
-        finally:
-            self._arriving -= sum(map(len, parts))
-        seen.bytes = sum(map(len, parts))
         whole: list[Message] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
 
         async def replayed() -> Message:
@@ -189,20 +187,19 @@ class Gate:
 
         return answer, replayed if answer is None else receive
 
-    async def _read(self, receive: Receive, parts: list[bytes]) -> Answer | None:
-        size = 0
+    async def _read(self, receive: Receive, parts: list[bytes], seen: Seen) -> Answer | None:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return Answer.error(400, "cut_off", "the body did not arrive whole", connection="close")
             part = message.get("body", b"")
             parts.append(part)
-            size += len(part)
-            self._arriving += len(part)
-            if size > self._limits.body_bytes:
+            seen.bytes += len(part)
+            self._held += len(part)
+            if seen.bytes > self._limits.body_bytes:
                 return self._too_large()
-            if self._arriving > self._limits.bodies_bytes:
-                return _busy("too many large bodies are arriving")
+            if self._held > self._limits.bodies_bytes:
+                return _busy("too many large bodies are under way")
             if not message.get("more_body", False):
                 return None
 

@@ -17,7 +17,8 @@ class Limits:
     explained         most texts in a call that asks for explanations (422)
     waiting           texts that may wait; a call that comes while more do is refused (429)
     requests          requests under way at once (429)
-    bodies_bytes      what bodies that are still arriving may hold together (429)
+    bodies_bytes      what the bodies of all calls under way may hold together (429)
+    explaining        calls for explanations under way at once (429)
     body_seconds      how long a body may take to arrive (408)
     idle_seconds      how long a connection may be silent, or an answer unread, before it is closed
     shutdown_seconds  how long a stop waits for what was taken
@@ -30,6 +31,7 @@ class Limits:
     waiting: int = 1000
     requests: int = 1000
     bodies_bytes: int = 128_000_000
+    explaining: int = 16
     body_seconds: float = 30.0
     idle_seconds: float = 30.0
     shutdown_seconds: float = 30.0

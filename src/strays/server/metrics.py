@@ -25,7 +25,7 @@ class Metrics:
     """The counters of one server."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # a second line for each, which nobody reads
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second line for each, which nobody reads
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self.requests = Counter("strays_requests", "Requests answered", ["path", "status"], registry=registry)

@@ -80,7 +80,8 @@ def _running(shelf: Shelf, server: Server, log: Log, announce: Callable[[], None
             server.failed, server.should_exit = error, True
             return
         log.write("ready", models=shelf.names)
-        announce()
+        with suppress(OSError):  # nobody reads stdout
+            announce()
         await shelf.watch()
 
     @asynccontextmanager
@@ -88,8 +89,14 @@ def _running(shelf: Shelf, server: Server, log: Log, announce: Callable[[], None
         loop = asyncio.get_running_loop()
         task = loop.create_task(go())
         looks: set[asyncio.Task[None]] = set()
+
+        def look() -> None:
+            looking = loop.create_task(shelf.look())
+            looks.add(looking)  # or it might be collected before it has looked
+            looking.add_done_callback(looks.discard)
+
         if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, lambda: looks.add(loop.create_task(shelf.look())))
+            loop.add_signal_handler(signal.SIGHUP, look)
         yield
         task.cancel()
         with suppress(asyncio.CancelledError):

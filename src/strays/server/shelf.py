@@ -20,7 +20,7 @@ from strays.encoders.cores import usable_cores
 from strays.errors import StraysError, UsageError
 from strays.model import TextOutlierDetector
 from strays.persistence import ARRAYS, CONFIG
-from strays.server.batches import Batches
+from strays.server.batches import TOKENS_PER_CORE, TOKENS_PER_ROUND, Batches, BusyError
 from strays.server.limits import Limits
 from strays.server.log import Log
 from strays.server.metrics import Metrics
@@ -71,6 +71,7 @@ class Shelf:
         # Of small rounds more threads make more work: they wait for each other, busily.
         torch.set_num_threads(max(1, usable_cores() // ROUNDS_AT_ONCE))
         self._places = asyncio.Semaphore(ROUNDS_AT_ONCE)
+        self._explaining, self._n_explaining = asyncio.Lock(), 0
         self._looking = asyncio.Lock()
         self._old: set[asyncio.Task[None]] = set()
         self._models = {name: (stamp_of(folder), load(folder)) for name, folder in folders.items()}
@@ -153,7 +154,14 @@ class Shelf:
             texts.observe(n_texts)
             seconds.observe(took)
 
-        batches = Batches(model.anomaly_score, self._places, self._executor, self._limits.waiting, on_round)
+        batches = Batches(
+            model.anomaly_score,
+            self._places,
+            self._executor,
+            self._limits.waiting,
+            max(TOKENS_PER_ROUND, TOKENS_PER_CORE * usable_cores()),
+            on_round,
+        )
         served = Served(name, model, model.fingerprint[:16], stamp, batches, time.time())
         self._served[name] = served
         self._metrics.loads.labels(name, "loaded").inc()
@@ -162,10 +170,16 @@ class Shelf:
         self._log.write("model_loaded", model=name, version=served.version)
 
     async def explain(self, served: Served, texts: list[str]) -> list[dict[str, Any]]:
-        """Explanations of texts, as plain data; they take a place among the rounds."""
-        async with self._places:
-            loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(self._executor, served.model.explain_many, texts)
+        """Explanations of texts, as plain data; one call after the other, so that scores never wait for all of them."""
+        if self._n_explaining >= self._limits.explaining:
+            raise BusyError(f"{self._n_explaining} calls for explanations are under way")
+        self._n_explaining += 1
+        try:
+            async with self._explaining, self._places:
+                loop = asyncio.get_running_loop()
+                found = await loop.run_in_executor(self._executor, served.model.explain_many, texts)
+        finally:
+            self._n_explaining -= 1
         return [explanation.to_dict() for explanation in found]
 
     async def close(self) -> None:
