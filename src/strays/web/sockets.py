@@ -41,7 +41,5 @@ def bind(port: int, host: str = LOOPBACK, before: int | None = None) -> socket.s
         bound.listen(2048)  # now nobody else gets it, however long loading takes
     except OSError as error:
         bound.close()
-        raise UsageError(
-            f"port {port} of {host} cannot be used ({error.strerror}); choose another with --port"
-        ) from error
+        raise UsageError(f"port {port} cannot be used ({error.strerror}); choose another with --port") from error
     return bound
