@@ -12,7 +12,6 @@ import pyarrow as pa
 from strays.calibration import Threshold
 from strays.errors import DataError
 from strays.model import Scores
-from strays.tables import Table
 
 # What is added to a row; null where the row has no text.
 SCORE_FIELDS = (
@@ -115,13 +114,13 @@ def judge_rows(model: Scorer, anomaly_score: np.ndarray) -> Scores:
     return Scores(anomaly_score, p_value, flagged, by_full)
 
 
-def scored_schema(table: Table, *, estimates: bool = False) -> pa.Schema:
-    """The columns of a table and those that are added; an error where a name is taken already."""
+def scored_schema(schema: pa.Schema, name: str, *, estimates: bool = False) -> pa.Schema:
+    """The columns of a table with this name and those that are added; an error where a column is there already."""
     fields = (*SCORE_FIELDS, SCORED_BY) if estimates else SCORE_FIELDS
-    taken = [field.name for field in fields if field.name in table.columns]
+    taken = [field.name for field in fields if field.name in schema.names]
     if taken:
-        raise DataError(f"{table.name}: already has a column {taken[0]!r}; rename or drop it before scoring")
-    return pa.schema([*table.schema, *fields], metadata=table.schema.metadata)
+        raise DataError(f"{name}: already has a column {taken[0]!r}; rename or drop it before scoring")
+    return pa.schema([*schema, *fields], metadata=schema.metadata)
 
 
 def scored_rows(rows: pa.Table, scores: Scores, schema: pa.Schema) -> list[pa.RecordBatch]:
