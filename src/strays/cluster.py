@@ -30,7 +30,7 @@ from strays.encoders.cores import usable_cores
 from strays.errors import ClusterError, DataError, StraysError, StraysWarning, UsageError, first_line
 from strays.scoring.job import Job
 from strays.scoring.manifest import NAME, Part
-from strays.scoring.rows import Scorer
+from strays.scoring.rows import Scorer, encoders_in, without_cache
 from strays.scoring.steps import Rest, Scored, Steps, Work
 from strays.tables import Chunk, InputFile
 
@@ -120,7 +120,7 @@ def _round(
         batch_size=1,
         batch_format="pyarrow",
         num_cpus=0,  # all cores are the actors', who wait for little else
-        compute=data.TaskPoolStrategy(size=pool.size + 1),
+        compute=data.TaskPoolStrategy(size=pool.size),
     )
     with warnings.catch_warnings():
         # Ray would wait for ever for the place of a node that is gone; a new round does not. Up to Ray 2.63 this can
@@ -152,7 +152,7 @@ class Pool:
 
 def _pool(nodes: list[dict[str, float]], model: Scorer) -> Pool:
     """An actor for every GPU, where the encoder can use one; else all cores, in actors of as many as one can use."""
-    device = next((str(e.device) for e in _encoders(model) if hasattr(e, "device")), None)
+    device = next((str(e.device) for e in encoders_in(model) if hasattr(e, "device")), None)
     with_gpu = [node for node in nodes if node.get("GPU", 0) >= 1]
     if with_gpu and device in ("auto", "cuda"):
         each = min(int(node.get("CPU", 0) // int(node["GPU"])) for node in with_gpu)
@@ -169,18 +169,11 @@ def _pool(nodes: list[dict[str, float]], model: Scorer) -> Pool:
     return Pool(sum(n // each for n in cores), each)
 
 
-def _encoders(model: Scorer) -> list[Any]:
-    """The encoders in a model, also in one that a cascade is made of."""
-    inner = getattr(model, "model", model)
-    found = [getattr(inner, "encoder_", None), getattr(getattr(inner, "cascade_", None), "encoder", None)]
-    return [encoder for encoder in found if encoder is not None]
-
-
 def _ready_to_send(model: Scorer) -> Scorer:
     """See that static encoders have their tables, so that these travel and are not made anew on every node."""
     from strays.encoders.static import StaticEncoder
 
-    for encoder in _encoders(model):
+    for encoder in encoders_in(model):
         if isinstance(encoder, StaticEncoder):
             _ = encoder.dimension
     return model
@@ -262,9 +255,7 @@ class _Actor:
         if Path(folder).is_dir():  # an encoder may be named by a path from there
             os.chdir(folder)
         self._model = ray.get(model)
-        for encoder in _encoders(self._model):
-            if getattr(encoder, "cache", None) is not None:
-                encoder.cache = None  # its locks do not hold on a disk that nodes share
+        without_cache(self._model)
 
     def __call__(self, batch: pa.Table) -> Iterator[pa.Table]:
         for i in range(len(batch)):
