@@ -120,7 +120,7 @@ def _round(
         batch_size=1,
         batch_format="pyarrow",
         num_cpus=0,  # all cores are the actors', who wait for little else
-        compute=data.TaskPoolStrategy(size=pool.size),
+        compute=data.TaskPoolStrategy(size=min(pool.size, len(lines))),
     )
     with warnings.catch_warnings():
         # Ray would wait for ever for the place of a node that is gone; a new round does not. Up to Ray 2.63 this can
