@@ -14,9 +14,10 @@ import os
 import platform
 import socket
 import sys
+import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +32,7 @@ from strays.errors import ClusterError, DataError, StraysError, StraysWarning, U
 from strays.scoring.job import Job
 from strays.scoring.manifest import NAME, Part
 from strays.scoring.rows import Scorer, encoders_in, without_cache
-from strays.scoring.steps import Rest, Scored, Steps, Work
+from strays.scoring.steps import Rest, Scored, Steps, Work, open_input
 from strays.tables import Chunk, InputFile
 
 PIP = "pip install 'strays[ray]'"
@@ -39,7 +40,9 @@ PIP = "pip install 'strays[ray]'"
 CORES_OF_A_NETWORK = 4
 # A job is given up when so many rounds in a row lost a worker before the next chunk was done.
 MOST_LOSSES = 3
-SECONDS_TO_ANSWER = 10.0
+SECONDS_TO_ANSWER, SECONDS_TO_NOTICE = 10.0, 60.0
+# A file of more bytes counts as one with rows before it is read.
+SMALL = 4096
 # What a client of gRPC says first, with an empty frame of settings, and the kind of frame that a server answers with.
 HTTP2_SETTINGS = b"\x04"
 HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + HTTP2_SETTINGS + b"\0" * 5
@@ -67,22 +70,24 @@ class RayEngine:
 
     def run(self, job: Job, steps: Steps, left: Callable[[], Iterable[Rest]]) -> Iterator[Scored | Part]:
         """What came of every chunk that is left, in order; see strays.scoring.Engine."""
-        rests = list(left())
+        steps = _written_from_anywhere(steps)
+        rests = [rest for rest in left() if _may_have_rows(rest, steps)]
         if not rests:
             return
         with _connected(self.address) as ray:
             model, losses, told = ray.put(_ready_to_send(job.model)), 0, set[str]()
-            while rests:
+            while True:
                 try:
-                    for line, scores in _round(ray, job.model, model, _written_from_anywhere(steps), rests):
-                        for words in sorted(set(line["warnings"]) - told):
-                            warnings.warn(words, StraysWarning, stacklevel=2)
-                        told.update(line["warnings"])
-                        result = _result(line, scores)
-                        job.progress.take(result.rows if isinstance(result, Part) else len(result.scores))
-                        job.progress.finish()
-                        losses = 0
-                        yield result
+                    with closing(_round(ray, job.model, model, steps, rests)) as lines:
+                        for line, scores in lines:
+                            for words in sorted(set(line["warnings"]) - told):
+                                warnings.warn(words, StraysWarning, stacklevel=2)
+                            told.update(line["warnings"])
+                            result = _result(line, scores)
+                            job.progress.take(result.rows if isinstance(result, Part) else len(result.scores))
+                            job.progress.finish()
+                            losses = 0
+                            yield result
                     return
                 except ray.exceptions.RayTaskError as error:  # what a model of other people raises
                     raise error.cause if isinstance(error.cause, Exception) else error from None
@@ -91,12 +96,13 @@ class RayEngine:
                     if losses == MOST_LOSSES:
                         raise ClusterError(
                             f"the cluster lost workers {losses} times before the next chunk of rows was done, the last "
-                            f"time by: {first_line(error)}. See that its nodes stay up and have memory for the model "
-                            "and --part-rows rows; the same command goes on from what is done"
+                            f"time by: {first_line(error).rstrip('.')}. See that its nodes stay up and have memory for "
+                            "the model and --part-rows rows; the same command goes on from what is done"
                         ) from error
                     warnings.warn(
                         "the cluster has lost a worker; going on with what is not done", StraysWarning, stacklevel=2
                     )
+                    _wait_for_the_dead(ray)
                     rests = list(left())
 
 
@@ -105,7 +111,7 @@ class RayEngine:
 
 def _round(
     ray: Any, model: Scorer, sent: Any, steps: Steps, rests: list[Rest]
-) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+) -> Generator[tuple[dict[str, Any], np.ndarray]]:
     """Score what is left with the nodes there are now; chunks come back in order."""
     data, pool = ray.data, _pool([node["Resources"] for node in ray.nodes() if node["Alive"]], model)
     lines = [{"rest": json.dumps(asdict(_seen_from_anywhere(rest)))} for rest in rests]
@@ -167,6 +173,29 @@ def _pool(nodes: list[dict[str, float]], model: Scorer) -> Pool:
         raise ClusterError("no node of the cluster has a CPU to work with; start one with: ray start --address ...")
     each = min(CORES_OF_A_NETWORK if device else 1, *cores)
     return Pool(sum(n // each for n in cores), each)
+
+
+def _may_have_rows(rest: Rest, steps: Steps) -> bool:
+    """Whether a file is worth a cluster; where it cannot be read, a reader will say so in its turn."""
+    try:
+        return rest.state[0] > SMALL or open_input(rest.file, in_folder=steps.in_folder) is not None
+    except StraysError:
+        return True
+
+
+def _wait_for_the_dead(ray: Any) -> None:
+    """Wait until the cluster knows which of its nodes are gone, as it would give them work again."""
+    deadline = time.monotonic() + SECONDS_TO_NOTICE
+    while time.monotonic() < deadline and not all(_answers(node) for node in ray.nodes() if node["Alive"]):
+        time.sleep(0.5)
+
+
+def _answers(node: dict[str, Any]) -> bool:
+    try:
+        socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), SECONDS_TO_ANSWER).close()
+    except OSError:
+        return False
+    return True
 
 
 def _ready_to_send(model: Scorer) -> Scorer:
