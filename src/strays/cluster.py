@@ -48,6 +48,8 @@ HTTP2_SETTINGS = b"\x04"
 HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + HTTP2_SETTINGS + b"\0" * 5
 # Without it Ray takes 127.0.0.1 for a name of the network's address.
 LOOPBACK_ONLY = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+# What Ray's own part of this process says goes to the terminal.
+SILENT = {"RAY_BACKEND_LOG_LEVEL": "fatal"}
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -370,6 +372,7 @@ def _connected(address: str | None) -> Iterator[Any]:
                 _require_answer(address)
             try:
                 stack.callback(ray.shutdown)
+                stack.enter_context(_environment(SILENT))
                 quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
                 if address is not None:
                     ray.init(address, **quiet)
@@ -391,15 +394,24 @@ def _on_loopback() -> Iterator[None]:
     """Have Ray use 127.0.0.1 and no other address: its ports run code for whoever reaches them."""
     from ray._private import ray_constants
 
-    before, was = {name: os.environ.get(name) for name in LOOPBACK_ONLY}, ray_constants.ENABLE_RAY_CLUSTER
-    os.environ.update(LOOPBACK_ONLY)  # for the processes that it starts
+    was = ray_constants.ENABLE_RAY_CLUSTER
     ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        with _environment(LOOPBACK_ONLY):  # for the processes that it starts
+            yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = was
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:
-        ray_constants.ENABLE_RAY_CLUSTER = was
         for name, value in before.items():
-            os.environ.pop(name)
+            os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
 
