@@ -23,6 +23,7 @@ LAYERS = [
     ["triage"],
     ["corpus"],
     ["scoring"],
+    ["cluster", "spark"],
     ["scanning", "evaluation"],
     ["report"],
     ["web"],

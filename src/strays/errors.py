@@ -25,6 +25,10 @@ class ModelError(StraysError):
     """A saved model cannot be read, or does not fit what it is asked to do."""
 
 
+class ClusterError(StraysError):
+    """A cluster cannot be reached, or does not hold out."""
+
+
 class CollapseError(StraysError):
     """A network mapped every text to the same point, so its scores would mean nothing."""
 

@@ -12,6 +12,7 @@ from strays.errors import UsageError
 if TYPE_CHECKING:
     from strays.encoders import LoadedEncoder
     from strays.model import TextOutlierDetector
+    from strays.scoring import Engine
 
 
 def encoder_of(
@@ -35,6 +36,19 @@ def encoder_of(
         precision=precision,
         device=device,
     )
+
+
+def engine_of(name: str, address: str | None) -> Engine | None:
+    """Who scores; None is this process."""
+    if name not in ("local", "ray"):
+        raise UsageError(f"no such engine: {name!r}; expected local or ray")
+    if name == "local":
+        if address is not None:
+            raise UsageError("--address is where a cluster is; give --engine ray with it, or leave it away")
+        return None
+    from strays.cluster import RayEngine
+
+    return RayEngine(address)
 
 
 def loaded_model(model: str, device: str, rules: dict[str, Any], *, cache: bool = True) -> TextOutlierDetector:

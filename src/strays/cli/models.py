@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strays.cli.common import encoder_of, facts_of, known_texts, print_json, promise_in_words, runs_on, say_without_text
+from strays.cli.common import (
+    encoder_of,
+    engine_of,
+    facts_of,
+    known_texts,
+    print_json,
+    promise_in_words,
+    runs_on,
+    say_without_text,
+)
 from strays.cli.options import (
+    Address,
     DetectorName,
     Device,
     EncoderName,
+    Engine,
     File,
     FlagRate,
     Format,
@@ -207,6 +218,8 @@ def score(
     restart: Annotated[
         bool, typer.Option("--restart", help="Throw away what an earlier, stopped run has done, and start anew.")
     ] = False,
+    engine: Engine = "local",
+    address: Address = None,
     safe_cells: SafeCells = False,
     strict: Strict = False,
     as_json: Json = False,
@@ -218,6 +231,7 @@ def score(
     from strays.scoring import RowProgress, score_files
     from strays.triage import CascadeScorer
 
+    cluster = engine_of(engine, address)
     progress = RowProgress(terminal.progress_bar)
     fitted = TextOutlierDetector.load(model, device=device, progress=progress.within)
     if any(option is not None for option in (max_false_alarms, max_false_share, flag_rate, top)):
@@ -240,6 +254,7 @@ def score(
             safe_cells=safe_cells,
             restart=restart,
             progress=progress,
+            engine=cluster,
         )
     except KeyboardInterrupt:
         if "-" not in (file, out):
@@ -251,7 +266,7 @@ def score(
         print_json(facts | ({"cascade": {"n_by_full": n_by_full, **scorer.promise()}} if scorer else {}))
         return
     terminal.say(f"{_score_words(summary, out)}; {summary.n_flagged:,} flagged: {fitted.threshold_}.")
-    terminal.say(f"Encoder: {fitted.info()['encoder']['name']}{runs_on(fitted)}.")
+    terminal.say(f"Encoder: {fitted.info()['encoder']['name']}{'' if cluster else runs_on(fitted)}.")
     if scorer:
         terminal.say(f"{summary.n_by_full:,} rows went to the model; {promise_in_words(scorer.promise())}.")
     say_without_text(summary.n_without_text)

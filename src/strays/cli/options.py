@@ -52,6 +52,11 @@ Recall = Annotated[
     float | None,
     typer.Option(help="With --cascade: the share of what the model would flag that it must get to see.", metavar="R"),
 ]
+Engine = Annotated[str, typer.Option(help="Who scores: local, this process; or ray, a cluster.")]
+Address = Annotated[
+    str | None,
+    typer.Option(help="With --engine ray: the cluster; one on this machine where not given.", metavar="HOST:PORT"),
+]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 MaxFalseAlarms = Annotated[
     float | None, typer.Option(help="Flag so that at most this share of normal texts is flagged.", metavar="SHARE")

@@ -1,5 +1,6 @@
 """Files in, the same rows with their scores out, in order, however large the files are."""
 
+from strays.scoring.engine import Engine
 from strays.scoring.files import score_files
 from strays.scoring.progress import OpenProgress, RowProgress
 from strays.scoring.rows import SCORE_FIELDS, Scorer, ScoreSummary, judge_rows
@@ -7,6 +8,7 @@ from strays.scoring.stream import check_output, score_table, stream_format, writ
 
 __all__ = [
     "SCORE_FIELDS",
+    "Engine",
     "OpenProgress",
     "RowProgress",
     "ScoreSummary",

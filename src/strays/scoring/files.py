@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from strays.errors import DataError, UsageError
+from strays.scoring.engine import Engine, LocalEngine
 from strays.scoring.job import Job
 from strays.scoring.progress import RowProgress
 from strays.scoring.rows import Scorer, ScoreSummary
@@ -27,11 +28,13 @@ def score_files(
     safe_cells: bool = False,
     restart: bool = False,
     progress: RowProgress | None = None,
+    engine: Engine | None = None,
 ) -> ScoreSummary:
     """Score the rows of a file, of all files in a folder, or of stdin ('-'), and write them with their scores.
 
     `out` is a file, stdout ('-'), or a folder: one that is there, a name that ends in a slash, or, where the source is
     a folder, a name that tells no format. Of pipes and stdin nothing is kept; everything else goes on where it stopped.
+    `engine` is who does it: this process, where not given, or a cluster (strays.cluster.RayEngine).
     """
     part_rows = PART_ROWS if part_rows is None else part_rows
     if part_rows < 1:
@@ -41,6 +44,8 @@ def score_files(
     if _is_stream(source) or _is_stream(out):
         if to_folder or Path(source).is_dir():
             raise UsageError(f"{source} to {out}: a folder cannot be read from or written to a pipe; name a file")
+        if engine is not None:
+            raise UsageError(f"{source} to {out}: a cluster works on files that its nodes see; name files, not pipes")
         table = open_table(source, format, text_column=text_column)
         with progress.bar("scoring", 0, None):
             return score_table(
@@ -66,6 +71,7 @@ def score_files(
         safe_cells=safe_cells,
         restart=restart,
         progress=progress,
+        engine=engine or LocalEngine(),
     )
     return score_to_folder(job) if to_folder else score_to_file(job)
 

@@ -7,7 +7,7 @@ Where flags wait for all scores (Threshold.together), a folder's scores are kept
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,28 +17,14 @@ from typing import Any
 import numpy as np
 
 from strays import __version__
-from strays.corpus import no_text
 from strays.errors import DataError, NoRowsError
 from strays.model import Scores
+from strays.scoring.engine import Engine
 from strays.scoring.manifest import Done, Key, Manifest
 from strays.scoring.progress import RowProgress
-from strays.scoring.rows import Scorer, judge_rows, score_texts
-from strays.tables import Chunk, InputFile, InputFiles, Table, cut, open_table, texts_of
-
-
-@dataclass(frozen=True)
-class Work:
-    """A chunk to do: of which file, and the how manieth of it."""
-
-    file: InputFile
-    table: Table
-    number: int
-    chunk: Chunk
-
-    @property
-    def key(self) -> Key:
-        """What tells a chunk from others."""
-        return self.file.name, self.chunk.first_row
+from strays.scoring.rows import Scorer, judge_rows
+from strays.scoring.steps import Parts, Rest, Steps, Work, open_input
+from strays.tables import Chunk, InputFile, InputFiles, Table, cut
 
 
 @dataclass
@@ -56,6 +42,7 @@ class Job:
     safe_cells: bool
     restart: bool
     progress: RowProgress
+    engine: Engine
     # Sizes and times of change of the files, as this run found them.
     states: dict[str, tuple[int, int]] = field(default_factory=dict)
     _tables: dict[str, Table] = field(default_factory=dict)
@@ -93,13 +80,8 @@ class Job:
     def _open(self, file: InputFile) -> Table | None:
         if file.name in self._tables:
             return self._tables[file.name]
-        try:
-            table = open_table(file.path, file.format)
-        except NoRowsError:
-            if Path(self.source).is_dir():
-                return None
-            raise
-        if file.format == "jsonl":  # all of it was read to know its columns
+        table = open_input(file, in_folder=self.in_folder)
+        if table and file.format == "jsonl":  # all of it was read to know its columns
             self._tables[file.name] = table
         return table
 
@@ -112,59 +94,43 @@ class Job:
         """A table in the chunks of this job."""
         return cut(table, first_row, most_rows=self.part_rows)
 
-    def score(self, work: Work) -> np.ndarray:
-        """The scores of a chunk's rows, NaN where one has no text."""
-        texts = texts_of(work.chunk.rows, self.text_column)
-        if self.strict and None in texts:
-            raise no_text(work.file.path, work.chunk.first_row + texts.index(None))
-        self.progress.take(len(texts))
-        scores = score_texts(self.model, texts)
-        self.progress.finish()
-        return scores
+    @property
+    def in_folder(self) -> bool:
+        """Whether the input is a folder of files."""
+        return Path(self.source).is_dir()
 
-    def entry(self, work: Work, scores: np.ndarray) -> dict[str, Any]:
-        """What the diary says of a chunk that is done: the fields of Done."""
-        chunk, (size, mtime_ns) = work.chunk, self.states[work.file.name]
-        return {
-            "file": work.file.name,
-            "size": size,
-            "mtime_ns": mtime_ns,
-            "first_row": chunk.first_row,
-            "rows": len(chunk.rows),
-            "last": chunk.last,
-            "digest": chunk.digest(),
-            "without_text": int(np.isnan(scores).sum()),
-        }
+    def steps(self, parts: Parts | None = None) -> Steps:
+        """What is done with every chunk."""
+        return Steps(self.text_column, self.part_rows, self.strict, self.in_folder, parts)
+
+    def works(self, left: Iterable[Rest], steps: Steps) -> Iterator[Work]:
+        """The chunks that are left, in order, read by this process."""
+        for rest in left:
+            if table := self._open(rest.file):
+                yield from steps.works(rest, table)
 
     # ---- what is left to do ------------------------------------------------------------------------------------------
 
-    def unfinished(self, done: Mapping[Key, Done], states: Mapping[str, tuple[int, int]]) -> Iterator[Work]:
-        """The chunks that are not done, in order.
+    def left(self, done: Mapping[Key, Done], states: Mapping[str, tuple[int, int]]) -> Iterator[Rest]:
+        """What is left of each file beyond the chunks that are done, in order.
 
         A file of the same size and time of change as in `states` is trusted. The chunks done of any other are read
         again and compared, so that a file that was only touched, or mended after them, does not stop the job.
         """
         self._require_all_there(done)
+        by_file: dict[str, dict[int, Done]] = {}
+        for (name, row), entry in done.items():
+            by_file.setdefault(name, {})[row] = entry
         for file in self.inputs.files:
-            mine = {row: entry for (name, row), entry in done.items() if name == file.name}
+            mine = by_file.get(file.name, {})
             self.states[file.name] = state = file.state()
             if mine and states[file.name] != state:
                 self._require_same_rows(file, mine, states[file.name])
             first = before = 0
             while first in mine and not mine[first].last:
                 first, before = first + mine[first].rows, before + 1
-            table = None if first in mine else self.table(file)
-            if table is None:
-                continue
-            for number, chunk in enumerate(self.chunks(table, first), before):
-                if chunk.first_row not in mine:
-                    yield Work(file, table, number, chunk)
-            self.require_unchanged(file)
-
-    def require_unchanged(self, file: InputFile) -> None:
-        """Raise if a file is no longer the one this run has read."""
-        if file.state() != self.states[file.name]:
-            raise DataError(f"{file.path}: was changed while it was being read; score it when it stays as it is")
+            if first not in mine:
+                yield Rest(file, state, first, before, tuple(sorted(row for row in mine if row > first)))
 
     def _require_all_there(self, done: Mapping[Key, Done]) -> None:
         names = {file.name for file in self.inputs.files}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,6 @@ import pyarrow as pa
 from strays.calibration import Threshold
 from strays.errors import DataError
 from strays.model import Scores
-from strays.tables import Table
 
 # What is added to a row; null where the row has no text.
 SCORE_FIELDS = (
@@ -115,13 +114,32 @@ def judge_rows(model: Scorer, anomaly_score: np.ndarray) -> Scores:
     return Scores(anomaly_score, p_value, flagged, by_full)
 
 
-def scored_schema(table: Table, *, estimates: bool = False) -> pa.Schema:
-    """The columns of a table and those that are added; an error where a name is taken already."""
+def encoders_in(model: Scorer) -> list[Any]:
+    """The encoders of a model, also of one that a cascade is made of."""
+    inner = getattr(model, "model", model)
+    found = [getattr(inner, "encoder_", None), getattr(getattr(inner, "cascade_", None), "encoder", None)]
+    return [encoder for encoder in found if encoder is not None]
+
+
+def without_cache(model: Scorer) -> None:
+    """Have a model keep no embeddings, on one of several nodes: the cache's locks do not hold on a disk they share."""
+    for encoder in encoders_in(model):
+        if getattr(encoder, "cache", None) is not None:
+            encoder.cache = None
+
+
+def scored_schema(schema: pa.Schema, name: str, *, estimates: bool = False) -> pa.Schema:
+    """The columns of a table with this name and those that are added; an error where a column is there already."""
     fields = (*SCORE_FIELDS, SCORED_BY) if estimates else SCORE_FIELDS
-    taken = [field.name for field in fields if field.name in table.columns]
+    require_free(schema.names, name, fields)
+    return pa.schema([*schema, *fields], metadata=schema.metadata)
+
+
+def require_free(columns: list[str], name: str, fields: Sequence[pa.Field]) -> None:
+    """Raise if a table with this name has a column already that is to be added."""
+    taken = [field.name for field in fields if field.name in columns]
     if taken:
-        raise DataError(f"{table.name}: already has a column {taken[0]!r}; rename or drop it before scoring")
-    return pa.schema([*table.schema, *fields], metadata=table.schema.metadata)
+        raise DataError(f"{name}: already has a column {taken[0]!r}; rename or drop it before scoring")
 
 
 def scored_rows(rows: pa.Table, scores: Scores, schema: pa.Schema) -> list[pa.RecordBatch]:

@@ -66,7 +66,7 @@ def write_scored(
 def check_output(table: Table, out: str, out_format: str | None = None, *, estimates: bool = False) -> None:
     """Raise, before any work is done, if the output could not be written as asked."""
     output_format(out, out_format)
-    scored_schema(table, estimates=estimates)
+    scored_schema(table.schema, table.name, estimates=estimates)
     if out != "-" and Path(out).exists() and Path(table.name).exists() and Path(out).samefile(table.name):
         raise UsageError(f"{out}: is the input itself; write to another file")
     if out != "-" and not Path(out).absolute().parent.is_dir():
@@ -89,7 +89,7 @@ def _write(
     *,
     estimates: bool = False,
 ) -> ScoreSummary:
-    schema = scored_schema(table, estimates=estimates)
+    schema = scored_schema(table.schema, table.name, estimates=estimates)
     tally = Tally()
     with open_writer(out, schema, out_format, safe_cells=safe_cells) as write:
         for batch, scores in zip(table.batches(), parts, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from strays.model import Scores
 from strays.scoring.job import Job, judged, resumable
 from strays.scoring.manifest import NAME, Key, Manifest
 from strays.scoring.rows import ScoreSummary, Tally, scored_rows, scored_schema
+from strays.scoring.steps import Rest, Scored, require_unchanged
 from strays.tables import Table, count_rows, open_writer, output_format
 
 
@@ -24,7 +25,8 @@ def score_to_file(job: Job) -> ScoreSummary:
     The hidden folder is made when a first chunk is done and more follow, so that small jobs leave no trace.
     """
     format = output_format(job.out, job.out_format)
-    schema = scored_schema(_tables_alike(job), estimates=job.model.estimates)
+    first = _tables_alike(job)
+    schema = scored_schema(first.schema, first.name, estimates=job.model.estimates)
     target = Path(job.out).resolve()
     hidden = target.with_name(f".{target.name}.strays")
     with ExitStack() as stack:
@@ -34,16 +36,23 @@ def score_to_file(job: Job) -> ScoreSummary:
         resumed = sum(entry.rows for entry in diary.scores.values()) if diary else 0
         in_memory: dict[Key, np.ndarray] = {}
         stack.enter_context(resumable(lambda: diary))
+
+        def left() -> Iterator[Rest]:
+            return job.left(diary.scores, diary.states) if diary else job.left({}, {})
+
         with job.progress.bar("scoring", resumed, job.about_rows()):
-            for work in job.unfinished(diary.scores if diary else {}, diary.states if diary else {}):
-                scores = job.score(work)
-                if diary is None and not (work.chunk.last and work.file is job.inputs.files[-1]):
+            for result in job.engine.run(job, job.steps(), left):
+                if not isinstance(result, Scored):
+                    raise TypeError(f"the engine gave a {type(result).__name__}; expected scores")
+                entry = result.entry
+                is_all = entry["last"] and entry["file"] == job.inputs.files[-1].name
+                if diary is None and not is_all:
                     hidden.mkdir(exist_ok=True)
                     diary = stack.enter_context(Manifest(hidden / NAME, job.header()))
                 if diary:
-                    diary.keep_scores(job.entry(work, scores), scores)
+                    diary.keep_scores(entry, result.scores)
                 else:
-                    in_memory[work.key] = scores
+                    in_memory[entry["file"], entry["first_row"]] = result.scores
         speed = job.progress.rows_per_second
         keys = sorted(in_memory or (diary.scores if diary else {}))
         scores_of = judged(job, lambda key: diary.read_scores(key) if diary else in_memory[key], keys)
@@ -63,7 +72,7 @@ def _write(job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], 
         for file in job.inputs.files:
             table = job.table(file)
             for chunk in job.chunks(table) if table else ():
-                job.require_unchanged(file)
+                require_unchanged(file, job.states[file.name])
                 scores = scores_of((file.name, chunk.first_row))
                 for batch in scored_rows(chunk.rows, scores, schema):
                     write(batch)

@@ -6,13 +6,14 @@ import re
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from strays.errors import DataError, UsageError
-from strays.model import Scores
-from strays.scoring.job import Job, Work, judged, resumable
+from strays.scoring.job import Job, judged, resumable
 from strays.scoring.manifest import NAME, Manifest, Part
-from strays.scoring.rows import ScoreSummary, judge_rows, scored_rows, scored_schema
-from strays.tables import OUTPUT_FORMATS, count_rows, open_writer
+from strays.scoring.rows import ScoreSummary
+from strays.scoring.steps import Parts
+from strays.tables import OUTPUT_FORMATS, count_rows
 
 LEFT_OVER = re.compile(r"\..+\.\d+\.part")
 
@@ -26,60 +27,51 @@ def score_to_folder(job: Job) -> ScoreSummary:
     together = job.model.threshold_.together
     with Manifest(folder / NAME, job.header(), restart=job.restart) as diary, resumable(lambda: diary):
         _remove_left_overs(folder)
-        stems = _stems(job, diary)
         done = diary.scores if together else diary.parts
         resumed = sum(entry.rows for entry in done.values())
+        parts = Parts(job.out, _stems(job, diary), job.out_format, job.safe_cells)
+        steps = job.steps(None if together else parts)
         with job.progress.bar("scoring", resumed, job.about_rows()):
-            for work in job.unfinished(done, diary.states):
-                if together and diary.parts and work.key not in diary.parts:
-                    raise DataError(
-                        f"{work.file.path}: is new, and the earlier run gave its flags ({job.model.threshold_}) "
-                        "without it. Take it away, choose another --out, or score all again with --restart"
-                    )
-                scores = job.score(work)
-                if together:
-                    diary.keep_scores(job.entry(work, scores), scores)
+            for result in job.engine.run(job, steps, lambda: job.left(done, diary.states)):
+                if isinstance(result, Part):
+                    diary.add(result)
                 else:
-                    diary.add(_write_part(job, work, stems[work.file.name], judge_rows(job.model, scores)))
+                    _require_seen(job, diary, result.entry)
+                    diary.keep_scores(result.entry, result.scores)
         speed = job.progress.rows_per_second
         if together:
             scores_of = judged(job, diary.read_scores, sorted(diary.scores))
             written = sum(part.rows for part in diary.parts.values())
             with job.progress.bar("writing", written, job.about_rows()):
-                for work in job.unfinished(diary.parts, diary.states):
+                for work in job.works(job.left(diary.parts, diary.states), steps):
                     job.progress.take(len(work.chunk.rows))
-                    diary.add(_write_part(job, work, stems[work.file.name], scores_of(work.key)))
+                    diary.add(parts.write(work, scores_of(work.key), estimates=job.model.estimates))
                     job.progress.finish()
+        _remove_left_overs(folder)
         _check(job, diary)
-        parts = diary.parts.values()
+        all_parts = diary.parts.values()
         return ScoreSummary(
-            n_rows=sum(part.rows for part in parts),
-            n_without_text=sum(part.without_text for part in parts),
-            n_flagged=sum(part.flagged for part in parts),
+            n_rows=sum(part.rows for part in all_parts),
+            n_without_text=sum(part.without_text for part in all_parts),
+            n_flagged=sum(part.flagged for part in all_parts),
             n_files=len(job.inputs.files),
-            n_parts=len(parts),
+            n_parts=len(all_parts),
             n_resumed_rows=resumed,
             n_remade=len(diary.missing),
             rows_per_second=speed,
             ignored=tuple(job.inputs.ignored),
-            n_by_full=sum(part.by_full or 0 for part in parts) if job.model.estimates else None,
+            n_by_full=sum(part.by_full or 0 for part in all_parts) if job.model.estimates else None,
         )
 
 
-def _write_part(job: Job, work: Work, stem: str, scores: Scores) -> Part:
-    """Write a chunk with its scores; the file is complete and on the disk when this returns."""
-    readable = work.table.format if work.table.format in OUTPUT_FORMATS else "parquet"
-    format = job.out_format or readable
-    name = f"{stem}-{work.number:05}.{format}"
-    path = Path(job.out) / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    schema = scored_schema(work.table, estimates=job.model.estimates)
-    with open_writer(str(path), schema, format, safe_cells=job.safe_cells) as write:
-        for batch in scored_rows(work.chunk.rows, scores, schema):
-            write(batch)
-    entry = job.entry(work, scores.anomaly_score)
-    by_full = None if scores.by_full is None else int(scores.by_full.sum())
-    return Part(**entry, out=name, bytes=path.stat().st_size, flagged=int(scores.flagged.sum()), by_full=by_full)
+def _require_seen(job: Job, diary: Manifest, entry: dict[str, Any]) -> None:
+    """Raise where flags that look at all rows together were given already, and without these rows."""
+    if diary.parts and (entry["file"], entry["first_row"]) not in diary.parts:
+        path = next(file.path for file in job.inputs.files if file.name == entry["file"])
+        raise DataError(
+            f"{path}: is new, and the earlier run gave its flags ({job.model.threshold_}) without it. Take it away, "
+            "choose another --out, or score all again with --restart"
+        )
 
 
 def _stems(job: Job, diary: Manifest) -> dict[str, str]:
