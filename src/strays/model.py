@@ -359,13 +359,12 @@ class TextOutlierDetector(BaseEstimator):
         encoder: Encoder | None = None,
         cascade: Encoder | None = None,
         device: str = "auto",
-        cache: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> Self:
         """Read a saved model.
 
-        A model fitted with an encoder object of your own, or with one for its cascade, needs that again; device, cache
-        and progress are for the others, as in load_encoder.
+        A model fitted with an encoder object of your own, or with one for its cascade, needs that again; device and
+        progress are for the others, as in load_encoder.
         """
         config, arrays = load_folder(path)
         try:
@@ -381,9 +380,7 @@ class TextOutlierDetector(BaseEstimator):
             )
             if encoder is None:
                 # Models older than the choice of a precision are of full precision.
-                encoder = load_encoder(
-                    **{"precision": "full", **settings}, device=device, cache=cache, progress=progress
-                )
+                encoder = load_encoder(**{"precision": "full", **settings}, device=device, progress=progress)
             model = cls(
                 encoder=encoder,
                 detector=detector,

@@ -51,11 +51,11 @@ def engine_of(name: str, address: str | None) -> Engine | None:
     return RayEngine(address)
 
 
-def loaded_model(model: str, device: str, rules: dict[str, Any], *, cache: bool = True) -> TextOutlierDetector:
+def loaded_model(model: str, device: str, rules: dict[str, Any]) -> TextOutlierDetector:
     """A saved model, with the threshold that is asked for, if any."""
     from strays.model import TextOutlierDetector
 
-    fitted = TextOutlierDetector.load(model, device=device, cache=cache)
+    fitted = TextOutlierDetector.load(model, device=device)
     return fitted.set_threshold(**rules) if any(rule is not None for rule in rules.values()) else fitted
 
 

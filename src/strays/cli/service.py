@@ -68,7 +68,7 @@ def serve(
     rules = {"max_false_alarms": max_false_alarms, "max_false_share": max_false_share, "flag_rate": flag_rate}
 
     def load(folder: str) -> TextOutlierDetector:
-        return loaded_model(folder, device, rules, cache=False)  # what is asked of a server stays in memory
+        return loaded_model(folder, device, rules)
 
     limits = Limits(body_bytes=max_body, texts=max_texts, characters=max_characters, waiting=max_waiting)
     with bind(port, host) as bound:

@@ -20,6 +20,7 @@ from strays.encoders.cores import usable_cores
 from strays.errors import StraysError, UsageError
 from strays.model import TextOutlierDetector
 from strays.persistence import ARRAYS, CONFIG
+from strays.scoring.rows import without_cache
 from strays.server.batches import TOKENS_PER_CORE, TOKENS_PER_ROUND, Batches, BusyError
 from strays.server.limits import Limits
 from strays.server.log import Log
@@ -141,6 +142,7 @@ class Shelf:
 
     def _warmed(self, model: TextOutlierDetector) -> TextOutlierDetector:
         """A model that has scored once, with an encoder that models of the same encoder share."""
+        without_cache(model)  # what is asked of a server is not written down
         encoder: Any = model.encoder_
         encoder.warn_of_scripts = False
         model.encoder_ = self._encoders.setdefault(encoder.fingerprint, encoder)
