@@ -122,7 +122,7 @@ def encoders_in(model: Scorer) -> list[Any]:
 
 
 def without_cache(model: Scorer) -> None:
-    """Have a model keep no embeddings: on one of several nodes, whose locks do not hold on a shared disk, or a server."""
+    """Have a model keep no embeddings: on a server, or on a node, as locks do not hold on a disk that nodes share."""
     for encoder in encoders_in(model):
         if getattr(encoder, "cache", None) is not None:
             encoder.cache = None
