@@ -197,6 +197,21 @@ def test_workers_that_die_again_and_again_end_the_job(
         on_ray(source, f"{tmp_path}/out/", Dying())
 
 
+def test_a_model_that_the_nodes_cannot_make_is_told_of(two_nodes, tmp_path: Path) -> None:
+    source = write(tmp_path / "a.csv", rows(20, "a"))
+    with pytest.raises(ClusterError, match=r"could not be started \(ImportError: no such package.*on every node"):
+        on_ray(source, f"{tmp_path}/out/", Unmakeable())
+
+
+def fail_to_make() -> None:
+    raise ImportError("no such package")
+
+
+class Unmakeable(StandIn):
+    def __reduce__(self):
+        return fail_to_make, ()
+
+
 class Dying(StandIn):
     def anomaly_score(self, texts: list[str]) -> np.ndarray:
         os._exit(1)

@@ -48,8 +48,6 @@ HTTP2_SETTINGS = b"\x04"
 HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + HTTP2_SETTINGS + b"\0" * 5
 # Without it Ray takes 127.0.0.1 for a name of the network's address.
 LOOPBACK_ONLY = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-# What Ray's own part of this process says goes to the terminal.
-SILENT = {"RAY_BACKEND_LOG_LEVEL": "fatal"}
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -78,7 +76,7 @@ class RayEngine:
             return
         with _connected(self.address) as ray:
             model, losses, told = ray.put(_ready_to_send(job.model)), 0, set[str]()
-            while True:
+            while rests:
                 try:
                     with closing(_round(ray, job.model, model, steps, rests)) as lines:
                         for line, scores in lines:
@@ -94,6 +92,11 @@ class RayEngine:
                 except ray.exceptions.RayTaskError as error:  # what a model of other people raises
                     raise error.cause if isinstance(error.cause, Exception) else error from None
                 except ray.exceptions.RayError as error:
+                    if "creation task" in first_line(error):
+                        raise ClusterError(
+                            f"a worker could not be started ({str(error).strip().splitlines()[-1]}); expected strays, "
+                            "and all that the model needs, to be installed alike on every node"
+                        ) from error
                     losses += 1
                     if losses == MOST_LOSSES:
                         raise ClusterError(
@@ -105,7 +108,7 @@ class RayEngine:
                         "the cluster has lost a worker; going on with what is not done", StraysWarning, stacklevel=2
                     )
                     _wait_for_the_dead(ray)
-                    rests = list(left())
+                    rests = [rest for rest in left() if _may_have_rows(rest, steps)]
 
 
 # ---- the driver ------------------------------------------------------------------------------------------------------
@@ -372,7 +375,6 @@ def _connected(address: str | None) -> Iterator[Any]:
                 _require_answer(address)
             try:
                 stack.callback(ray.shutdown)
-                stack.enter_context(_environment(SILENT))
                 quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
                 if address is not None:
                     ray.init(address, **quiet)
@@ -394,22 +396,13 @@ def _on_loopback() -> Iterator[None]:
     """Have Ray use 127.0.0.1 and no other address: its ports run code for whoever reaches them."""
     from ray._private import ray_constants
 
-    was = ray_constants.ENABLE_RAY_CLUSTER
+    before, was = {name: os.environ.get(name) for name in LOOPBACK_ONLY}, ray_constants.ENABLE_RAY_CLUSTER
+    os.environ.update(LOOPBACK_ONLY)  # for the processes that it starts
     ray_constants.ENABLE_RAY_CLUSTER = False
-    try:
-        with _environment(LOOPBACK_ONLY):  # for the processes that it starts
-            yield
-    finally:
-        ray_constants.ENABLE_RAY_CLUSTER = was
-
-
-@contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
     try:
         yield
     finally:
+        ray_constants.ENABLE_RAY_CLUSTER = was
         for name, value in before.items():
             os.environ.pop(name, None)
             if value is not None:
