@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -309,3 +312,21 @@ def test_streaming_leaves_torch_as_it_was(tiny_bert: Path) -> None:
 
     for _ in load_encoder(str(tiny_bert), runtime="torch", cache=False).stream(TEXTS):  # type: ignore[attr-defined]
         assert not torch.is_inference_mode_enabled()
+
+
+def test_onnx_runtime_reports_to_nobody(tmp_path: Path) -> None:
+    script = """
+import onnx
+from onnx import helper
+from strays.encoders.onnx_runtime import _session
+ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "ab"]
+graph = helper.make_graph([helper.make_node("Identity", ["a"], ["b"])], "same", ends[:1], ends[1:])
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+print(_session(model.SerializeToString()).run(None, {"a": __import__("numpy").ones(1, "float32")})[0])
+"""
+    left_out = ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME", "CI")
+    env = {name: value for name, value in os.environ.items() if name not in left_out}
+    env |= {"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("[1.]\n", "")
+    assert not list(tmp_path.rglob("*onnxruntime*"))  # it would keep a number of this machine there

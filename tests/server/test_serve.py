@@ -309,6 +309,23 @@ def test_what_was_taken_is_finished(serve: Serve, model_folder: Path) -> None:
     assert served.log()[-1]["event"] == "stopped"
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="tells by /proc which signals are handled")
+def test_stopped_while_it_loads(model_folder: Path) -> None:
+    # As process 1 of a container, it would not be ended by a signal that it does not handle.
+    command = [sys.executable, "-m", "strays", "serve", "--port", "0", "--model", str(model_folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+
+        def handles() -> bool:
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+            return bool(caught >> (signal.SIGTERM - 1) & 1)
+
+        wait_for(handles)
+        process.terminate()
+        assert process.communicate(timeout=30) == ("", "")
+        assert process.returncode == 0
+
+
 def test_ctrl_c(serve: Serve, model_folder: Path) -> None:
     served = serve("--model", model_folder)
     assert served.end(signal.SIGINT) == 130

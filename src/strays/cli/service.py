@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +23,17 @@ if TYPE_CHECKING:
 TOKEN = "STRAYS_TOKEN"  # noqa: S105 (where it is, not what it is)
 
 
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Stop at once when told to while loading: process 1 of a container is not ended by a signal it does not handle."""
+    before = signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@_stoppable()
 def serve(
     model: Annotated[
         list[str], typer.Option("--model", help="Folder of a model, or NAME=DIR; several can be given.", metavar="DIR")
@@ -54,17 +69,18 @@ def serve(
     from strays.web.sockets import bind, require_extra
 
     require_extra("a model", "serve", "fastapi", "uvicorn", "prometheus_client")
-    from strays.server.limits import Limits
-    from strays.server.log import Log
-    from strays.server.serve import serve as run
-    from strays.server.shelf import named_folders
-
     token = _token(token_file)
     if token is None and not no_token and not _is_loopback(host):
         raise UsageError(
             f"--host {host} can be reached from other machines, and there is no token; set {TOKEN} or --token-file, or "
             "say --no-token where something else keeps strangers out"
         )
+    # Slow to import: what is wrong with the call has been said by now.
+    from strays.server.limits import Limits
+    from strays.server.log import Log
+    from strays.server.serve import serve as run
+    from strays.server.shelf import named_folders
+
     rules = {"max_false_alarms": max_false_alarms, "max_false_share": max_false_share, "flag_rate": flag_rate}
 
     def load(folder: str) -> TextOutlierDetector:
@@ -76,7 +92,8 @@ def serve(
 
         def announce() -> None:
             typer.echo(address)
-            terminal.say("Stop with Ctrl-C.")
+            if sys.stderr.isatty():  # elsewhere it holds the log, for machines
+                terminal.say("Stop with Ctrl-C.")
 
         run(
             named_folders(model),

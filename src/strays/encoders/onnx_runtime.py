@@ -161,6 +161,8 @@ class OnnxRuntime:
 
 
 def _session(graph: bytes) -> Any:
+    # Unasked, it writes an identifier of the machine to the home folder and reports to its makers over the network.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

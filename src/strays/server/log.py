@@ -29,7 +29,8 @@ class Log:
 
     def request(self, status: int, **facts: Any) -> None:
         """A request that was answered."""
-        level = "error" if status >= 500 else "warning" if status >= 400 else "info"
+        # 503: a probe that asks while a model is being loaded; nothing is wrong.
+        level = "warning" if 400 <= status < 500 or status == 503 else "error" if status >= 500 else "info"
         if self._requests or level != "info":
             self.write("request", level, status=status, **facts)
 

@@ -60,8 +60,9 @@ def serve(
     }
     server = Server(uvicorn.Config(gate, **options), limits)
     app.router.lifespan_context = _running(shelf, server, log, announce)
-    # Having finished what was taken, uvicorn raises the signal again; being told to stop is no failure.
-    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    # Having finished what was taken, uvicorn raises the signal again; being told to stop is no failure. One that comes
+    # before uvicorn listens for it is not lost.
+    before = signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
     try:
         server.run([bound])
     finally:
