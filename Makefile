@@ -7,12 +7,14 @@ DATA ?= $(STRAYS_DATA)
 # Corpora that the default encoder reads; the Chinese one (5.3) needs an encoder of its own, given by hand.
 ENGLISH := 5.1 5.2-ag 5.2-yelp 5.2-rct banking bbc csabstruct email newsgroups polarity
 
-.PHONY: demo test check bench page clean
+.PHONY: install demo test check bench page clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,onnx,review,serve,study]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,onnx,ray,review,serve,study]"
 	touch $@
+
+install: $(INSTALLED)
 
 # Rank the bundled example: 300 messages to a bicycle workshop, 20 of which do not belong.
 demo: $(INSTALLED)
