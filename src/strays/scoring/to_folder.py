@@ -48,6 +48,7 @@ def score_to_folder(job: Job) -> ScoreSummary:
                     diary.add(parts.write(work, scores_of(work.key), estimates=job.model.estimates))
                     job.progress.finish()
         _remove_left_overs(folder)
+        _remove_unlisted(folder, set(parts.stems.values()), {part.out for part in diary.parts.values()})
         _check(job, diary)
         all_parts = diary.parts.values()
         return ScoreSummary(
@@ -113,6 +114,20 @@ def _remove_left_overs(folder: Path) -> None:
         if LEFT_OVER.fullmatch(path.name):
             with suppress(OSError):
                 path.unlink()
+
+
+def _remove_unlisted(folder: Path, stems: set[str], listed: set[str]) -> None:
+    """Remove parts of these names that a stopped run had written but not noted; this one may cut or name others.
+
+    A cluster writes some parts ahead of the diary, and whoever reads the folder must not find their rows twice.
+    """
+    for path in folder.rglob("*-*"):
+        name = path.relative_to(folder).as_posix()
+        stem, _, rest = name.rpartition("-")
+        number, _, format = rest.partition(".")
+        ours = stem in stems and len(number) >= 5 and number.isdecimal() and format in OUTPUT_FORMATS
+        if ours and name not in listed:
+            path.unlink()
 
 
 def _check(job: Job, diary: Manifest) -> None:
