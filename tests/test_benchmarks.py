@@ -225,3 +225,44 @@ def test_the_desk_keeps_to_its_bars() -> None:
     assert found["rows"] == 10_000
     assert found["busy_ms"]["p95"] < found["bars"]["p95_busy_ms"]
     assert found["busy_refit_seconds"]["max"] < found["bars"]["refit_seconds_max"]
+
+
+def test_the_servers_page_is_that_of_the_results() -> None:
+    from benchmarks import operations_page
+
+    assert operations_page.PAGE.read_text() == operations_page.page()
+
+
+def test_the_server_keeps_its_bars() -> None:
+    from benchmarks.operations_page import failed
+
+    found = json.loads((RESULTS / "serve.json").read_text())
+    served, flood, answers = found["served"], found["overload"], found["answers"]
+    assert (served["clients"], served["of_offline"] >= 0.7, served["seconds"] >= 60) == (64, True, True)
+    assert served["statuses"].keys() == {"200"}
+    assert flood["clients"] == 4 * served["clients"]
+    assert flood["statuses"].keys() == {"200", "429"}
+    assert sum(failed(run) for run in (served, flood, found["afterwards"], *found["other_calls"])) == 0
+    assert answers["compared"] > 20_000
+    assert answers["largest_difference"] < 1e-4
+    assert (answers["swapped"], answers["flags_that_differ"]) == (0, 0)
+    assert served["memory"]["last_third_mb"] < 1.03 * served["memory"]["first_third_mb"]
+
+
+def test_nothing_broke_under_the_attacks() -> None:
+    for name in ("attacks_models.json", "attacks_tables.json"):
+        found = json.loads((RESULTS / name).read_text())
+        assert found["cases"] >= 10_000
+        assert {outcome for outcome, n in found["outcomes"].items() if n} == {"worked", "refused"}, name
+
+
+def test_a_cluster_gives_what_one_machine_gives() -> None:
+    jobs = json.loads((RESULTS / "cluster.json").read_text())["jobs"]
+    compared = [run for job in jobs for run in job["results"] if "rows_compared" in run]
+    assert max(run["rows_compared"] for run in compared) >= 10**6
+    assert len(compared) >= 4
+    for run in compared:
+        assert run["same_files"]
+        assert run["same_bytes"]
+        assert run["same_manifest"]
+        assert run["values_different"] == 0

@@ -1,0 +1,109 @@
+"""The figures in docs/operations.md, from the results alone: `python -m benchmarks.operations_page`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.common import marked
+from benchmarks.speed_page import REPO, results, table
+
+PAGE = REPO / "docs" / "operations.md"
+GOOD = ("worked", "refused")
+
+
+def served_table() -> str:
+    found = results("serve.json")
+    rows = []
+    for one in sorted([found["served"], *found["other_calls"]], key=lambda one: int(one["texts_per_call"])):
+        refused = one["statuses"].get("429", 0) / one["calls"]
+        rows.append(
+            [
+                str(one["texts_per_call"]),
+                f"{one['texts_per_second']:,.0f}",
+                f"{one['of_offline']:.2f}",
+                f"{one['ms']['p50']:,.0f}",
+                f"{one['ms']['p95']:,.0f}",
+                f"{refused:.0%}",
+            ]
+        )
+    header = [
+        "texts in a call",
+        "texts a second",
+        "of `strays score`",
+        "ms, median",
+        "ms, 95th percentile",
+        "refused (429)",
+    ]
+    return table(header, rows)
+
+
+def served_words() -> str:
+    found = results("serve.json")
+    served, flood, after, answers = (found[key] for key in ("served", "overload", "afterwards", "answers"))
+    memory = served["memory"]
+    refused = f"{flood['statuses'].get('429', 0) / flood['calls']:.0%}"
+    return f"""{served["clients"]} clients on the {found["machine"]["cores"]} cores that also serve them, titles of some
+15 tokens, the default encoder (`python -m benchmarks.serve`):
+
+{served_table()}
+
+In {served["seconds"]:.0f} s with {served["texts_per_call"]} texts in a call {failed(served)} of {served["calls"]:,}
+calls failed, and memory went from {memory["first_third_mb"]:,.0f} to {memory["last_third_mb"]:,.0f} MB. With four times the
+clients {refused} of {flood["calls"]:,} calls were refused with 429 and {failed(flood)} failed; right after,
+{after["clients"]} clients got {after["texts_per_second"]:,.0f} texts a second again. Of {answers["compared"]:,} answers
+{answers["swapped"]} were another text's: the largest difference to the offline score was
+{answers["largest_difference"]:.0e}, {answers["p_values_that_differ"]} p-values and {answers["flags_that_differ"]} flags
+differed. Calls of one short text cost more in HTTP than in scoring: send several in a call where you can."""
+
+
+def failed(run: dict[str, Any]) -> int:
+    """Calls that got neither an answer nor a refusal."""
+    return sum(n for status, n in run["statuses"].items() if status not in ("200", "429"))
+
+
+def attack_words(name: str, what: str) -> str:
+    found: dict[str, Any] = results(name)
+    outcomes = found["outcomes"]
+    bad = {outcome: n for outcome, n in outcomes.items() if outcome not in GOOD and n}
+    told = ", ".join(f"{n} {outcome}" for outcome, n in bad.items()) or "nothing else came about"
+    return (
+        f"{found['cases']:,} {what} of {len(found['kinds'])} kinds: {outcomes['refused']:,} refused with a clear "
+        f"error, {outcomes['worked']:,} harmless and scored; {told}."
+    )
+
+
+def cluster_words() -> str:
+    jobs = results("cluster.json")["jobs"]
+    compared = [run for job in jobs for run in job["results"] if "rows_compared" in run]
+    same = all(run["same_bytes"] and run["same_manifest"] and not run["values_different"] for run in compared)
+    ways = "; ".join(dict.fromkeys(run["engine"] for run in compared))
+    equal = "every file and the manifest equal the local engine's byte for byte" if same else "**the outputs differ**"
+    return f"{jobs[0]['rows']:,} rows on a Ray cluster of two nodes ({ways}): {equal} (`python -m benchmarks.cluster`)."
+
+
+def figures() -> str:
+    models = attack_words("attacks_models.json", "mutated model folders")
+    tables = attack_words("attacks_tables.json", "mutated tables")
+    return f"""{served_words()}
+
+- {models}
+- {tables}
+- Looked for in each: exceptions that are not strays', crashes, files read or written outside, code that runs, network,
+  memory beyond the file's size, time (`python -m benchmarks.attacks.models`, `python -m benchmarks.attacks.tables`).
+- {cluster_words()}
+- schemathesis against the server's schema, slow and silent clients, half-sent bodies, bodies that cost more than they
+  weigh, foreign hosts and pages, models replaced under load: `tests/server`.
+"""
+
+
+def page() -> str:
+    """What the page should be."""
+    return marked(PAGE.read_text(), "operations", figures())
+
+
+def main() -> None:
+    PAGE.write_text(page())
+
+
+if __name__ == "__main__":
+    main()
