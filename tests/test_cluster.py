@@ -56,6 +56,11 @@ def two_nodes() -> Iterator[object]:
         nodes.add_node(**node)
         nodes.one_more = lambda: nodes.add_node(**node)
         ray.init(nodes.address, log_to_driver=False, logging_level="CRITICAL")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from ray.data import DataContext
+
+            DataContext.get_current()  # warns once of what it sets itself
         yield nodes
         ray.shutdown()
         nodes.shutdown()

@@ -101,7 +101,7 @@ def spark() -> Iterator[object]:
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 def test_on_spark(spark, model: Path) -> None:
     rows = [(i, text) for i, text in enumerate([*farm_texts(250), *TEXTS])]
-    frame = spark.createDataFrame(rows, "id long, text string").repartition(4)
+    frame = spark.createDataFrame(rows, "id long, text string").repartition(2)
     schema = scored_schema(frame.schema)
     assert schema.simpleString() == (
         "struct<id:bigint,text:string,anomaly_score:double,p_value:double,flagged:boolean>"
