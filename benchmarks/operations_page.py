@@ -48,8 +48,8 @@ def served_words() -> str:
 {served_table()}
 
 In {served["seconds"]:.0f} s with {served["texts_per_call"]} texts in a call {failed(served)} of {served["calls"]:,}
-calls failed, and memory went from {memory["first_third_mb"]:,.0f} to {memory["last_third_mb"]:,.0f} MB. With four times the
-clients {refused} of {flood["calls"]:,} calls were refused with 429 and {failed(flood)} failed; right after,
+calls failed, and memory went from {memory["first_third_mb"]:,.0f} to {memory["last_third_mb"]:,.0f} MB. With four times
+the clients {refused} of {flood["calls"]:,} calls were refused with 429 and {failed(flood)} failed; right after,
 {after["clients"]} clients got {after["texts_per_second"]:,.0f} texts a second again. Of {answers["compared"]:,} answers
 {answers["swapped"]} were another text's: the largest difference to the offline score was
 {answers["largest_difference"]:.0e}, {answers["p_values_that_differ"]} p-values and {answers["flags_that_differ"]} flags
