@@ -1,1 +1,1 @@
-"""Attempts to break strays with files that nobody wrote on purpose, or that somebody did: see models.py and tables.py."""
+"""Attempts to break strays with damaged and with hostile files: see models.py and tables.py."""

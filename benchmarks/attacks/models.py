@@ -9,18 +9,25 @@ work; saved and loaded again it gives the same scores. Refused means a StraysErr
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.attacks.model_mutations import ON_ANY, ON_ENCODERS, pick
+from benchmarks.attacks.array_mutations import ARRAY_MUTATIONS
+from benchmarks.attacks.config_mutations import CONFIG_MUTATIONS
+from benchmarks.attacks.file_mutations import ENCODER_MUTATIONS, FILE_MUTATIONS
+from benchmarks.attacks.mutating import pick
 from benchmarks.attacks.runner import Attack, WrongResult, main
 from benchmarks.attacks.saved import CASCADE, ENCODER, Saved, save_all
+from strays.encoders import Encoder
+from strays.errors import StraysWarning
 from strays.model import TextOutlierDetector
 from strays.triage import CascadeScorer
 
 ASKED = ["the cat eats on the roof", "stocks fell again", "the the the", "", "a goat, a hen; and a \ud800 surrogate"]
+MUTATIONS = ARRAY_MUTATIONS | CONFIG_MUTATIONS | FILE_MUTATIONS | ENCODER_MUTATIONS
 # Of models whose encoder is a folder, which take longer to load.
 SHARE_WITH_FILES = 0.06
 
@@ -33,6 +40,8 @@ class Models(Attack):
 
     def __init__(self, root: Path, seed: int) -> None:
         super().__init__(root, seed)
+        self.encoder: Encoder | None = None
+        self.cascade: Encoder | None = None
         child = os.fork()  # fitting starts threads, which a process that is to fork should not have
         if not child:
             try:
@@ -48,25 +57,28 @@ class Models(Attack):
         for saved in made:  # everything that is imported on use is imported before the first case
             saved.write(root / "warm" / "model")
             self._pass(saved)
-            self.use(root / "warm")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", StraysWarning)
+                self.use(root / "warm")
 
     def kinds(self) -> list[str]:
         """Names of the mutations."""
-        return [*ON_ANY, *ON_ENCODERS]
+        return list(MUTATIONS)
 
     def make(self, kind: str, rng: np.random.Generator, folder: Path) -> str:
         """Write a damaged model."""
-        with_files = kind in ON_ENCODERS or rng.random() < SHARE_WITH_FILES
+        with_files = kind in ENCODER_MUTATIONS or rng.random() < SHARE_WITH_FILES
         saved = pick(rng, self.with_files if with_files else self.by_object)
         self._pass(saved)
         if kind == "settings of the encoder" and rng.random() < 0.5:
             self.encoder = None
-        words = (ON_ANY | ON_ENCODERS)[kind](rng, saved, folder / "model", self.outside)
+        words = MUTATIONS[kind](rng, saved, folder / "model", self.outside)
         return f"{saved.name} {words}"
 
     def _pass(self, saved: Saved) -> None:
         """Which encoder objects are passed when the model is loaded."""
-        self.encoder, self.cascade = (ENCODER, CASCADE) if saved.by_object else (None, None)
+        self.encoder = ENCODER if saved.by_object else None
+        self.cascade = CASCADE if saved.by_object else None
 
     def use(self, folder: Path) -> None:
         """Load the model and do with it all that one can."""
@@ -91,7 +103,7 @@ class Models(Attack):
         if not np.array_equal(self._scores(again), scores):
             raise WrongResult("saved and loaded again, it scores differently")
         for rule in ({"top": 2}, {"max_false_share": 0.5}, {"flag_rate": 0.5}, {"max_false_alarms": 0.5}):
-            again.set_threshold(**rule).score(ASKED)  # type: ignore[arg-type]
+            again.set_threshold(**rule).score(ASKED)
 
     def _scores(self, model: TextOutlierDetector) -> np.ndarray:
         found = model.score(ASKED)

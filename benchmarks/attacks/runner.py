@@ -243,6 +243,7 @@ def prepare_environment(root: Path) -> None:
     """A cache of the run's own, and no network."""
     os.environ["STRAYS_CACHE"] = str(root / "cache")
     os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["HF_HOME"] = str(root / "cache" / "hub")
     (root / "cache").mkdir(parents=True, exist_ok=True)
 
 

@@ -29,7 +29,9 @@ PARAMS: dict[str, dict[str, Any]] = {
     "isolation-forest": {"n_estimators": 8, "max_samples": 16},
 }
 ANIMALS = ("cat", "dog", "bird", "mouse", "horse", "cow", "goat", "hen")
-TEXTS = [f"the {a} {d} {p}" for p in ("in the garden", "on the roof") for d in ("eats", "runs", "hides") for a in ANIMALS]
+TEXTS = [
+    f"the {a} {d} {p}" for p in ("in the garden", "on the roof") for d in ("eats", "runs", "hides") for a in ANIMALS
+]
 ODD = ["quarterly revenue rose sharply", "the patient was given aspirin", "stocks fell on tuesday"]
 
 
@@ -70,7 +72,9 @@ class Entry:
 
     def holding(self, array: np.ndarray) -> Entry:
         """The same with other values."""
-        return replace(self, code=CODES[str(array.dtype)], shape=array.shape, data=np.ascontiguousarray(array).tobytes())
+        return replace(
+            self, code=CODES[str(array.dtype)], shape=array.shape, data=np.ascontiguousarray(array).tobytes()
+        )
 
 
 @dataclass(frozen=True)

@@ -69,12 +69,12 @@ def distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | N
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from strays.encoders.transformer import _quiet
+    from strays.encoders.transformer import FILES_ALONE, _quiet
 
     try:
         with _quiet():
-            wrapped = AutoTokenizer.from_pretrained(teacher, local_files_only=True)
-            model = AutoModel.from_pretrained(teacher, local_files_only=True, dtype=torch.float32).eval()
+            wrapped = AutoTokenizer.from_pretrained(teacher, **FILES_ALONE)
+            model = AutoModel.from_pretrained(teacher, **FILES_ALONE, dtype=torch.float32).eval()
     except Exception as error:  # whatever a damaged or foreign file makes the loader raise
         raise EncoderError(
             f"could not load the encoder in {teacher} ({first_line(error)}). Expected a complete BERT-like model to "

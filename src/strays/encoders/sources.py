@@ -47,8 +47,14 @@ FAST = "fast"
 
 def find_folder(name: str, revision: str | None = None) -> Path:
     """The local folder with the files of an encoder; downloads it where it has to and may."""
-    folder = Path(name).expanduser()
-    if name not in NAMED and (folder.is_dir() or name.startswith((".", "/", "~")) or name.count("/") > 1):
+    try:
+        folder = Path(name).expanduser()
+        is_folder = folder.is_dir()
+    except (OSError, RuntimeError) as error:  # a name too long for a file, a user who is unknown here
+        raise EncoderError(
+            f"no encoder {name!r:.200} ({first_line(error):.200}); expected a name or a folder"
+        ) from error
+    if name not in NAMED and (is_folder or name.startswith((".", "/", "~")) or name.count("/") > 1):
         return _local_folder(folder)
     if name == "default" and revision is None and (bundled := bundled_folder()):
         verify_bundle(bundled / "model.safetensors")

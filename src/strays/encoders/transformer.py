@@ -30,6 +30,8 @@ from strays.errors import EncoderError, StraysWarning, UsageError, first_line
 if TYPE_CHECKING:
     import torch
 
+# How transformers is to load: what is there, and never code that comes with it; it would ask on stdin otherwise.
+FILES_ALONE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 # Embeddings looked up in the cache and put there together.
 LOOKED_UP_TOGETHER, KEPT_TOGETHER = 16_384, 65_536
 # Pieces of texts that make up a GPU's batches: the larger these are, the less it has to wait.
@@ -247,7 +249,8 @@ class TransformerEncoder:
         own = own_settings(self.folder)
         given = {key: value for key, value in self.settings.to_dict().items() if value is not None}
         settings = replace(own, **given)
-        limit = position_limit(self._config, self._tokenizer)
+        with self._loading():
+            limit = position_limit(self._config, self._tokenizer)
         length = min(settings.max_length or limit, limit)
         if settings.pooling not in POOLINGS:
             raise EncoderError(
@@ -328,21 +331,21 @@ class TransformerEncoder:
         from transformers import AutoModel
 
         with _quiet(), self._loading():
-            return AutoModel.from_pretrained(self.folder, local_files_only=True, dtype=torch.float32).eval()
+            return AutoModel.from_pretrained(self.folder, **FILES_ALONE, dtype=torch.float32).eval()
 
     @cached_property
     def _config(self) -> Any:
         from transformers import AutoConfig
 
         with _quiet(), self._loading():
-            return AutoConfig.from_pretrained(self.folder, local_files_only=True)
+            return AutoConfig.from_pretrained(self.folder, **FILES_ALONE)
 
     @cached_property
     def _tokenizer(self) -> Any:
         from transformers import AutoTokenizer
 
         with _quiet(), self._loading():
-            return AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
+            return AutoTokenizer.from_pretrained(self.folder, **FILES_ALONE)
 
     @cached_property
     def _tokens(self) -> Tokens:
