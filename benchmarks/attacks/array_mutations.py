@@ -83,8 +83,21 @@ def declared_shape(rng: Rng, saved: Saved, folder: Path, outside: Path) -> str:
     i = int(rng.integers(len(saved.entries)))
     shape = pick(
         rng,
-        [(2**40,), (2**62, 2**62), (2**63,), (2**64 - 1,), (10**9, 384), (0, 2**62), (2**32, 2**32), (1,) * 10_000]
-        + [(), (3, 0, 10**12), (0,) * 100, (1,) * 64, (1,) * 65],
+        [
+            (2**40,),
+            (2**62, 2**62),
+            (2**63,),
+            (2**64 - 1,),
+            (10**9, 384),
+            (0, 2**62),
+            (2**32, 2**32),
+            (1,) * 10_000,
+            (),
+            (3, 0, 10**12),
+            (0,) * 100,
+            (1,) * 64,
+            (1,) * 65,
+        ],
     )
     entry = replace(saved.entries[i], shape=shape)
     if 0 in shape and rng.random() < 0.7:

@@ -1,4 +1,4 @@
-"""Ways to damage the folder of a saved model: links, pipes, sparse files, files too many, a hostile encoder beside it."""
+"""Ways to damage the folder of a saved model: links, pipes, sparse files, files too many, a hostile encoder."""
 
 from __future__ import annotations
 
@@ -186,7 +186,10 @@ def encoder_folder(rng: Rng, saved: Saved, folder: Path, outside: Path) -> str:
     elif what == "link":
         name = pick(rng, ["config.json", "model.safetensors", "tokenizer.json"])
         (encoder / name).unlink()
-        (encoder / name).symlink_to(pick(rng, [outside / "canary.txt", Path("/etc/passwd"), Path("/dev/zero")]))
+        if rng.random() < 0.5:
+            (encoder / name).symlink_to("/dev/zero")
+        else:
+            os.mkfifo(encoder / name)
     elif what == "cut":
         name = pick(rng, ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"])
         os.truncate(encoder / name, int(rng.integers((encoder / name).stat().st_size)))

@@ -51,11 +51,11 @@ LONGEST_ERROR = 2000
 MARK = "canary-7f3a91c2"
 
 
-class WrongResult(Exception):
+class WrongResultError(Exception):
     """A hostile file was taken, and what came of it breaks a promise."""
 
 
-class LeftOver(Exception):
+class LeftOverError(Exception):
     """Files were left that nobody asked for."""
 
 
@@ -147,14 +147,14 @@ class Attack(ABC):
         except StraysError as error:
             try:
                 if not str(error).strip() or len(str(error)) > LONGEST_ERROR:
-                    raise WrongResult(f"a message of {len(str(error))} characters")
+                    raise WrongResultError(f"a message of {len(str(error))} characters")
                 self.check_error(error, folder)
-            except WrongResult as unclear:
+            except WrongResultError as unclear:
                 return "unclear error", f"{unclear}: {error!r:.500}"
             return "refused", f"{type(error).__name__}: {error}"
-        except WrongResult as error:
+        except WrongResultError as error:
             return "wrong result", str(error)
-        except LeftOver as error:
+        except LeftOverError as error:
             return "left over", str(error)
         except Warning as error:
             return "warning", "".join(traceback.format_exception(error))[-1500:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
@@ -101,7 +102,7 @@ def verify_bundle(weights: Path) -> None:
 
 def weight_files(folder: Path) -> list[Path]:
     """The files that hold a model's weights: safetensors, or else PyTorch's."""
-    return sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
+    return _plain(folder.glob("*.safetensors")) or _plain(folder.glob("pytorch_model*.bin"))
 
 
 def vocabulary_files(folder: Path) -> list[Path]:
@@ -109,7 +110,12 @@ def vocabulary_files(folder: Path) -> list[Path]:
     whole = folder / "tokenizer.json"
     if whole.is_file():
         return [whole]
-    return [path for name in ("vocab.txt", "vocab.json", "merges.txt", "*.model") for path in sorted(folder.glob(name))]
+    return [path for name in ("vocab.txt", "vocab.json", "merges.txt", "*.model") for path in _plain(folder.glob(name))]
+
+
+def _plain(paths: Iterable[Path]) -> list[Path]:
+    """Files in order; a device or a pipe would be read for ever. Links are followed: the hub's cache is made of them."""
+    return sorted(path for path in paths if path.is_file())
 
 
 def sha256(path: Path) -> str:

@@ -25,7 +25,7 @@ from strays.encoders.cores import usable_cores
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
 from strays.encoders.tokens import Batch, Tokens
 from strays.encoders.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime, torch_device
-from strays.errors import EncoderError, StraysWarning, UsageError, first_line
+from strays.errors import EncoderError, StraysError, StraysWarning, UsageError, first_line
 
 if TYPE_CHECKING:
     import torch
@@ -213,7 +213,10 @@ class TransformerEncoder:
         if not texts:
             return
         fresh: list[tuple[np.ndarray, np.ndarray]] = []
-        with closing(self._tokens.batches(texts, self.tokens_per_batch or self._runtime.tokens_per_batch)) as batches:
+        with (
+            self._loading(),
+            closing(self._tokens.batches(texts, self.tokens_per_batch or self._runtime.tokens_per_batch)) as batches,
+        ):
             for rows, embeddings in self._runtime.run(batches):
                 yield rows, embeddings
                 if self._cache is not None:
@@ -359,9 +362,11 @@ class TransformerEncoder:
     def _loading(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # whatever a damaged or foreign file makes the loader raise
+        except StraysError:
+            raise
+        except Exception as error:  # whatever a damaged or foreign file makes the libraries raise
             raise EncoderError(
-                f"could not load the encoder in {self.folder} ({first_line(error)}). "
+                f"could not load or run the encoder in {self.folder} ({first_line(error):.300}). "
                 "Expected a complete BERT-like model; get its files again"
             ) from error
 
