@@ -1,4 +1,4 @@
-"""Ways to damage a parquet file, and parquet files that are in order and yet strange: every type, every codec, bombs."""
+"""Ways to damage a parquet file, and parquet files that are in order and yet strange: types, codecs, bombs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def base(rng: Rng) -> bytes:
 
 def footer_start(data: bytes) -> int:
     """Where the description of a file begins."""
-    return len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
+    return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
 
 
 def flip_footer(rng: Rng) -> bytes:

@@ -100,10 +100,11 @@ class Attack(ABC):
     def use(self, folder: Path) -> None:
         """Do with them what users do; StraysError where they are refused."""
 
-    def check_error(self, error: StraysError, folder: Path) -> None:
+    def check_error(self, error: StraysError, folder: Path) -> None:  # noqa: B027 - most say enough
         """Raise where an error does not say what it should."""
 
     def kind_of(self, number: int) -> str:
+        """Which mutation a case is."""
         kinds = self.kinds()
         return kinds[number % len(kinds)]
 

@@ -54,7 +54,7 @@ HOSTILE_CELLS = (
     "-" + "9" * 5000,
     "NaN",
     "\x1b[2J",
-    "𝒳" * 1000,
+    "\U0001d4b3" * 1000,
 )
 HOSTILE_JSON = (
     "1e400",
@@ -235,7 +235,7 @@ def long(rng: Rng, data: bytes, format: str) -> bytes:
             [f'"{"x" * size}"', f"[{'[],' * (size // 30)}[]]", f'"{"é" * (size // 2)}"', f"[{'0,' * (size // 20)}0]"],
         )
         return data + f'{{"text": {value}}}\n{{"text": "a", "n": {value}}}\n'.encode()
-    body = pick(rng, ["x" * size, "x y\n" * (size // 4), "𝒳" * (size // 4), '""' * (size // 2)])
+    body = pick(rng, ["x" * size, "x y\n" * (size // 4), "\U0001d4b3" * (size // 4), '""' * (size // 2)])
     return data + pick(rng, [f'"{body}","{body}"\n', f'"{body}\n', body, f"{body}\n{body}\n"]).encode()
 
 

@@ -63,7 +63,7 @@ def cut(
 
 
 def _row_bytes(array: pa.Array) -> np.ndarray:
-    """About how many bytes each entry holds: its strings in full, eight for anything else."""
+    """About how many bytes each entry takes: a string's own and those that say where it is, eight for anything else."""
     array = _simplified(array)
     if pa.types.is_struct(array.type):
         return np.add.reduce([np.zeros(len(array)), *map(_row_bytes, array.flatten())])
@@ -71,7 +71,7 @@ def _row_bytes(array: pa.Array) -> np.ndarray:
         inner = np.r_[0, np.cumsum(_row_bytes(pc.list_flatten(array)))]
         ends = np.r_[0, np.cumsum(_lengths(array))]
         return inner[ends[1:]] - inner[ends[:-1]]
-    return _lengths(array) if pa.types.is_large_binary(array.type) else np.full(len(array), 8)
+    return _lengths(array) + 4 if pa.types.is_large_binary(array.type) else np.full(len(array), 8)
 
 
 def _feed(hashed: hashlib.blake2b, array: pa.Array) -> None:

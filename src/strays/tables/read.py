@@ -2,7 +2,8 @@
 
 A table is read as a stream of Arrow record batches, so that a file larger than memory can be worked through. Nothing
 is interpreted on the way: csv and txt values stay strings, and what JSON holds beyond plain values is carried as its
-JSON text. Errors name the file and the line.
+JSON text. Errors name the file and the line. Whatever a file unpacks to, a row, a batch and the number of columns have
+bounds, so that memory has.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import json
 import os
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -29,6 +32,15 @@ from strays.tables.table import JSON_TEXT, Table
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 ROWS_AT_ONCE = 2048
 READ_BUFFER = 2**20
+# A row longer than this is a mistake or an attack: encoders read the first few hundred words of a text.
+LONGEST_ROW = 2**24
+# Lines and columns read together; cells also of rows that have few of the columns.
+BLOCK_BYTES, BLOCK_CELLS = 2**24, 2_000_000
+MOST_COLUMNS = 5_000
+# What can be read must be written again, and Python's own limit is that of its stack.
+DEEPEST_JSON = 100
+# What gzip may make of a parquet file, which can only be read unpacked: so many times its size, and some more.
+MOST_UNPACKED, UNPACKED_AT_LEAST = 20, 2**26
 SEPARATORS = {"tsv": "\t", "csv": ","}
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
@@ -44,18 +56,19 @@ def open_table(path: str, format: str | None = None, *, text_column: str | None 
     if format is not None and format not in FORMATS:
         raise UsageError(f"no such format: {format!r}; expected one of {', '.join(FORMATS)}")
     if path == "-":
-        data = _plain_bytes(sys.stdin.buffer.read())
-        if not data:
-            raise DataError("stdin: there is nothing in it; expected rows")
-        format = format or _sniff(data, text_column)
-        source: Path | bytes = data
+        source: Path | bytes = sys.stdin.buffer.read()
         name = "stdin"
+        if not source:
+            raise DataError("stdin: there is nothing in it; expected rows")
+        format = format or _sniff(_first_bytes(source, name), text_column)
     else:
         source, name = Path(path), path
         _require_file(source)
         format = format or format_of(path)
-        if not source.is_file() or (format == "parquet" and _is_gzip(source)):
-            source = _plain_bytes(source.read_bytes())  # a pipe can be read only once
+        if not source.is_file():
+            source = source.read_bytes()  # a pipe can be read only once
+    if format == "parquet" and _is_gzip(source):
+        source = _unpacked(source, name)
     opener = {"parquet": _open_parquet, "jsonl": _open_jsonl, "txt": _open_txt}.get(format)
     if opener:
         return opener(source, name)
@@ -91,18 +104,29 @@ def _require_file(path: Path) -> None:
         raise DataError(f"{path}: may not be read; check its permissions")
 
 
-def _is_gzip(path: Path) -> bool:
-    with path.open("rb") as file:
+def _is_gzip(source: Path | bytes) -> bool:
+    if isinstance(source, bytes):
+        return source.startswith(GZIP_MAGIC)
+    with source.open("rb") as file:
         return file.read(2) == GZIP_MAGIC
 
 
-def _plain_bytes(data: bytes) -> bytes:
-    if not data.startswith(GZIP_MAGIC):
-        return data
+def _unpacked(source: Path | bytes, name: str) -> bytes:
+    size = len(source) if isinstance(source, bytes) else source.stat().st_size
+    most = max(MOST_UNPACKED * size, UNPACKED_AT_LEAST)
+    data = _first_bytes(source, name, most + 1)
+    if len(data) > most:
+        raise DataError(f"{name}: unpacks to more than {MOST_UNPACKED} times its size; unpack it first, with gunzip")
+    return data
+
+
+def _first_bytes(source: Path | bytes, name: str, most: int = 1_000_000) -> bytes:
+    """The first bytes of what a source holds, unpacked."""
     try:
-        return gzip.decompress(data)
+        with _open_binary(source) as file:
+            return file.read(most)
     except (EOFError, OSError, zlib.error) as error:
-        raise DataError(f"the gzip data is cut off or damaged ({error}); get it again") from error
+        raise DataError(f"{name}: the gzip data is cut off or damaged ({error}); get it again") from error
 
 
 def _lines(source: Path | bytes, name: str) -> Iterator[str]:
@@ -110,9 +134,10 @@ def _lines(source: Path | bytes, name: str) -> Iterator[str]:
     number = 0
     try:
         with _open_binary(source) as file:
-            for number, raw in enumerate(file, 1):
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-                yield line
+            for number, raw in enumerate(iter(partial(file.readline, LONGEST_ROW + 1), b""), 1):
+                if len(raw) > LONGEST_ROW:
+                    raise _too_long(name, number)
+                yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         encoding = "UTF-16" if number == 1 and byte in (0xFE, 0xFF) else "WINDOWS-1252"
@@ -126,17 +151,24 @@ def _lines(source: Path | bytes, name: str) -> Iterator[str]:
         ) from error
 
 
+def _too_long(name: str, line: int) -> DataError:
+    return DataError(
+        f"{name}, line {line}: a row of more than {LONGEST_ROW:,} bytes; expected shorter ones. If it is no mistake (a "
+        "quote without its end, line ends that are missing), cut the text"
+    )
+
+
 def _open_binary(source: Path | bytes) -> IO[bytes]:
-    if isinstance(source, bytes):
-        return io.BytesIO(source)
-    return gzip.open(source, "rb") if _is_gzip(source) else source.open("rb")  # type: ignore[return-value]
+    if _is_gzip(source):
+        return gzip.open(io.BytesIO(source) if isinstance(source, bytes) else source, "rb")  # type: ignore[return-value]
+    return io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
 
 
 def _open_txt(source: Path | bytes, name: str) -> Table:
     schema = pa.schema([("text", pa.string())])
 
     def batches(first_row: int) -> Iterator[pa.RecordBatch]:
-        rows = (line.removesuffix("\n").removesuffix("\r") for line in _lines(source, name))
+        rows = ((len(line), line.removesuffix("\n").removesuffix("\r")) for line in _lines(source, name))
         for block in _blocks(islice(rows, first_row, None)):
             yield pa.record_batch([pa.array(block, pa.string())], schema=schema)
 
@@ -149,9 +181,21 @@ def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
     if format == "csv" and ";" in first and "," not in first:
         separator = ";"  # what spreadsheets write where the comma is the decimal point
 
-    def rows() -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader(_lines(source, name), delimiter=separator, strict=True)
+    def rows() -> Iterator[tuple[int, int, list[str]]]:
+        """(line, about how many bytes, values) of every row."""
+        size = 0
+
+        def counted() -> Iterator[str]:
+            nonlocal size
+            for number, line in enumerate(_lines(source, name), 1):
+                size += len(line)
+                if size > LONGEST_ROW:  # values may go on over any number of lines
+                    raise _too_long(name, number)
+                yield line
+
+        reader = csv.reader(counted(), delimiter=separator, strict=True)
         while True:
+            size = 0
             try:
                 row = next(reader)
             except StopIteration:
@@ -161,16 +205,18 @@ def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
                     f"{name}, line {reader.line_num}: not readable as {format} ({error}); expected quotes around "
                     'values that hold line breaks or separators, and "" for a quote inside them'
                 ) from error
-            yield reader.line_num, row
+            yield reader.line_num, size, row
 
-    header = next((row for _, row in rows() if row), [])
+    header = next((row for _, _, row in rows() if row), [])
     if not header:
         raise NoRowsError(f"{name}: the file is empty; expected a line of column names and rows")
     schema = pa.schema([(column, pa.string()) for column in header])
 
-    def records() -> Iterator[list[str]]:
+    _require_few_columns(len(header), name)
+
+    def records() -> Iterator[tuple[int, list[str]]]:
         seen_header = False
-        for number, row in rows():
+        for number, size, row in rows():
             if not row and (len(header) > 1 or not seen_header):
                 continue  # a blank line is no row, except where a row is one value
             if not seen_header:
@@ -181,7 +227,7 @@ def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
                     f"{name}, line {number}: {len(row)} values, expected {len(header)} as in the first line; "
                     "a value with a separator or line break in it needs quotes"
                 )
-            yield row or [""]
+            yield size, row or [""]
 
     def batches(first_row: int) -> Iterator[pa.RecordBatch]:
         for block in _blocks(islice(records(), first_row, None)):
@@ -191,32 +237,37 @@ def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
 
 
 def _open_jsonl(source: Path | bytes, name: str) -> Table:
-    def records() -> Iterator[dict[str, Any]]:
+    def records() -> Iterator[tuple[int, dict[str, Any]]]:
         for number, line in enumerate(_lines(source, name), 1):
             if not line.strip():
                 continue
             try:
                 record = json.loads(line, parse_constant=_no_constant)
+                if line.count("[") + line.count("{") > DEEPEST_JSON and _depth(record) > DEEPEST_JSON:
+                    raise ValueError(f"nested more than {DEEPEST_JSON} deep")
                 if "\\ud" in line.lower():  # half a surrogate pair fits in no UTF-8 file; it becomes a question mark
                     record = json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
             except (ValueError, RecursionError) as error:
-                raise DataError(f"{name}, line {number}: not JSON ({error}); expected one object a line") from error
+                raise DataError(
+                    f"{name}, line {number}: not JSON ({first_line(error):.200}); expected one object a line"
+                ) from error
             if not isinstance(record, dict):
                 raise DataError(
                     f"{name}, line {number}: a JSON {type(record).__name__}; expected an object such as "
                     '{"text": "..."} on every line'
                 )
-            yield record
+            yield len(line), record
 
     # Columns and their types are known only when every line has been seen, so the file is read twice.
     kinds: dict[str, set[str]] = {}
-    for record in records():
+    for _, record in records():
         for key, value in record.items():
             kinds.setdefault(key, set()).add(_kind(value))
+        _require_few_columns(len(kinds), name)
     schema = pa.schema([_json_field(key, found) for key, found in kinds.items()])
 
     def batches(first_row: int) -> Iterator[pa.RecordBatch]:
-        for block in _blocks(islice(records(), first_row, None)):
+        for block in _blocks(islice(records(), first_row, None), BLOCK_CELLS // max(len(schema), 1)):
             columns = []
             for field in schema:
                 values = [record.get(field.name) for record in block]
@@ -236,13 +287,14 @@ def _open_parquet(source: Path | bytes, name: str) -> Table:
             # Without a buffer a whole column of a row group is read at once, and row groups may be of any size.
             with pq.ParquetFile(whole, buffer_size=READ_BUFFER) as file:
                 yield file
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise DataError(
-                f"{name}: not readable as parquet ({first_line(error)}); the file is cut off or damaged"
+                f"{name}: not readable as parquet ({first_line(error):.300}); the file is cut off or damaged"
             ) from error
 
     with reading() as file:
         schema = file.schema_arrow
+        _require_few_columns(len(schema), name)
 
     def batches(first_row: int) -> Iterator[pa.RecordBatch]:
         with reading() as file:
@@ -250,6 +302,7 @@ def _open_parquet(source: Path | bytes, name: str) -> Table:
             while groups and skip >= (rows := file.metadata.row_group(groups[0]).num_rows):
                 skip, groups = skip - rows, groups[1:]
             for batch in file.iter_batches(ROWS_AT_ONCE, groups):
+                _require_whole(batch, name)
                 if skip < len(batch):
                     yield batch.slice(skip)
                 skip = max(0, skip - len(batch))
@@ -257,21 +310,45 @@ def _open_parquet(source: Path | bytes, name: str) -> Table:
     return _nonempty(Table(name, "parquet", schema, batches))
 
 
-def _blocks(rows: Iterator[Any]) -> Iterator[list[Any]]:
+def _require_whole(batch: pa.RecordBatch, name: str) -> None:
+    """Raise where values are none; Arrow itself takes any bytes for strings."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowException as error:
+        raise DataError(
+            f"{name}: holds strings that are not UTF-8, or other damaged values ({first_line(error):.200}); write the "
+            "file anew"
+        ) from error
+
+
+def _blocks(rows: Iterator[tuple[int, Any]], most_rows: int = ROWS_AT_ONCE) -> Iterator[list[Any]]:
+    """Rows, given with their sizes in bytes, so many together that a batch is neither small nor large."""
+    most_rows = max(1, min(most_rows, ROWS_AT_ONCE))
     block: list[Any] = []
-    for row in rows:
+    total = 0
+    for size, row in rows:
         block.append(row)
-        if len(block) == ROWS_AT_ONCE:
+        total += size
+        if len(block) == most_rows or total >= BLOCK_BYTES:
             yield block
-            block = []
+            block, total = [], 0
     if block:
         yield block
 
 
+def _require_few_columns(n: int, name: str) -> None:
+    if n > MOST_COLUMNS:
+        raise DataError(
+            f"{name}: more than {MOST_COLUMNS:,} columns; expected fewer. Leave away those that need not pass through"
+        )
+
+
 def _nonempty(table: Table) -> Table:
-    repeated = sorted({column for column in table.columns if table.columns.count(column) > 1})
+    repeated = sorted(column for column, n in Counter(table.columns).items() if n > 1)
     if repeated:
-        raise DataError(f"{table.name}: two columns are called {repeated[0]!r}; give every column a name of its own")
+        raise DataError(
+            f"{table.name}: two columns are called {repeated[0]!r:.60}; give every column a name of its own"
+        )
     if not table.columns or not any(len(batch) for batch in table.batches()):
         raise NoRowsError(f"{table.name}: there are no rows in it; expected at least one")
     return table
@@ -294,6 +371,15 @@ def _sniff(data: bytes, text_column: str | None) -> str:
 
 def _no_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and objects are nested in one another."""
+    depth, level = 0, [value]
+    while level:
+        inner = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
+        level, depth = [part for parts in inner for part in parts if isinstance(part, dict | list)], depth + 1
+    return depth
 
 
 def _kind(value: Any) -> str:
