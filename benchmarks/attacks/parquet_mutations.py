@@ -182,7 +182,7 @@ def strange_types(rng: Rng) -> bytes:
     try:
         return written(pa.table(found), **chosen)
     except pa.ArrowException:  # no such type in parquet
-        return written(pa.table({"text": text}), **chosen)
+        return written(pa.table({"text": texts}), **chosen)
 
 
 def strange_columns(rng: Rng) -> bytes:
@@ -214,7 +214,7 @@ def bomb(rng: Rng) -> bytes:
             pa.table({"text": ["x" * pick(rng, [10**7, 40_000_000])]}), compression=codec, use_dictionary=False
         )
     if how == 2:  # many rows in few bytes
-        return written(pa.table({"text": pa.array(["a"] * 200_000).dictionary_encode()}), compression=codec)
+        return written(pa.table({"text": pa.array(["a"] * 50_000).dictionary_encode()}), compression=codec)
     if how == 3:  # many row groups
         return written(pa.table({"text": ["a"] * 1000}), row_group_size=1)
     values = pa.array([[0] * 10_000_000])

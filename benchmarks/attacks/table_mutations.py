@@ -200,18 +200,16 @@ def little(rng: Rng, data: bytes, format: str) -> bytes:
         [
             b"",
             b"\n",
-            b"\n" * 10_000,
+            b"\n" * 10000,
             first,
             first + b"\n",
             b" ",
             b"\xef\xbb\xbf",
-            b"\0",
+            b"\x00",
             b",",
             b",\n,\n",
             b'""\n""\n',
             b"{}\n",
-        ]
-        + [
             b"{}\n{}\n",
             b"[]\n",
             b"null\n",
@@ -235,7 +233,7 @@ def long(rng: Rng, data: bytes, format: str) -> bytes:
             [f'"{"x" * size}"', f"[{'[],' * (size // 30)}[]]", f'"{"é" * (size // 2)}"', f"[{'0,' * (size // 20)}0]"],
         )
         return data + f'{{"text": {value}}}\n{{"text": "a", "n": {value}}}\n'.encode()
-    body = pick(rng, ["x" * size, "x y\n" * (size // 4), "\U0001d4b3" * (size // 4), '""' * (size // 2)])
+    body = pick(rng, ["x" * size, "x y\n" * (min(size, 10**6) // 4), "\U0001d4b3" * (size // 4), '""' * (size // 2)])
     return data + pick(rng, [f'"{body}","{body}"\n', f'"{body}\n', body, f"{body}\n{body}\n"]).encode()
 
 

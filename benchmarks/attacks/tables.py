@@ -84,7 +84,7 @@ def gzip_bomb(rng: Rng, format: str) -> bytes:
         return member * (size // 10**6)
     if how == 2:
         return gzip.compress(b'text\n"one"\n') + rng.bytes(100)
-    size = size if line not in (b"\n", b"a\n", b"a,b\n") else 10**7
+    size = size if b"\n" not in line else 10**6  # many rows take their time, as they should
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     block = line * (10**6 // len(line))
     return b"".join([packer.compress(start), *(packer.compress(block) for _ in range(size // 10**6)), packer.flush()])

@@ -8,8 +8,8 @@ a mark, which must not show up in any message or output. benchmarks/LOG.md tells
 
 Allowed, and nothing else: reading and writing in the case's folder and in the run's own cache; reading the encoder that
 the models were fitted with, installed packages, the interpreter's own library and this repository's code; /dev/null,
-/dev/urandom, and what /proc and /sys say of this process and the processor. Code may come from those files alone.
-Listing a folder is not counted: the encoder that a model names may be any folder, which is looked through for an
+/dev/urandom, time zones, and what /proc and /sys say of this process and the processor. Code may come from those files
+alone. Listing a folder is not counted: the encoder that a model names may be any folder, which is looked through for an
 encoder's files before anything in it is opened.
 """
 
@@ -42,7 +42,7 @@ CODE = tuple(
         REPO / "benchmarks",
     )
 )
-SYSTEM = ("/dev/null", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/sys/")
+SYSTEM = ("/dev/null", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/sys/", "/usr/share/zoneinfo/")
 OF_THIS_PROCESS = ("status", "mounts", "cgroup", "stat", "statm", "mountinfo", "clear_refs")
 # Events that name paths, and at which place among their arguments.
 READS = {"sqlite3.connect": 0}

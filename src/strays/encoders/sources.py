@@ -114,7 +114,7 @@ def vocabulary_files(folder: Path) -> list[Path]:
 
 
 def _plain(paths: Iterable[Path]) -> list[Path]:
-    """Files in order; a device or a pipe would be read for ever. Links are followed: the hub's cache is made of them."""
+    """Files in order; a device would be read for ever. Links are followed: the hub's cache is made of them."""
     return sorted(path for path in paths if path.is_file())
 
 

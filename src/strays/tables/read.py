@@ -32,6 +32,8 @@ from strays.tables.table import JSON_TEXT, Table
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 ROWS_AT_ONCE = 2048
 READ_BUFFER = 2**20
+# Few, since a dictionary makes any number of long values of one.
+PARQUET_ROWS = 64
 # A row longer than this is a mistake or an attack: encoders read the first few hundred words of a text.
 LONGEST_ROW = 2**24
 # Lines and columns read together; cells also of rows that have few of the columns.
@@ -129,13 +131,23 @@ def _first_bytes(source: Path | bytes, name: str, most: int = 1_000_000) -> byte
         raise DataError(f"{name}: the gzip data is cut off or damaged ({error}); get it again") from error
 
 
-def _lines(source: Path | bytes, name: str) -> Iterator[str]:
-    """Decoded lines, each with its line end; an error names the line."""
+class _Meter:
+    """How many bytes were read: of the row at hand, which readers set to 0 with each row, and in all."""
+
+    __slots__ = ("row", "total")
+
+    def __init__(self) -> None:
+        self.row = self.total = 0
+
+
+def _lines(source: Path | bytes, name: str, meter: _Meter) -> Iterator[str]:
+    """Decoded lines, each with its line end; an error names the line, also of a row that has become too long."""
     number = 0
     try:
         with _open_binary(source) as file:
             for number, raw in enumerate(iter(partial(file.readline, LONGEST_ROW + 1), b""), 1):
-                if len(raw) > LONGEST_ROW:
+                meter.row += len(raw)
+                if meter.row > LONGEST_ROW:
                     raise _too_long(name, number)
                 yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
@@ -167,9 +179,14 @@ def _open_binary(source: Path | bytes) -> IO[bytes]:
 def _open_txt(source: Path | bytes, name: str) -> Table:
     schema = pa.schema([("text", pa.string())])
 
+    def rows(meter: _Meter) -> Iterator[str]:
+        for line in _lines(source, name, meter):
+            meter.total, meter.row = meter.total + meter.row, 0
+            yield line.removesuffix("\n").removesuffix("\r")
+
     def batches(first_row: int) -> Iterator[pa.RecordBatch]:
-        rows = ((len(line), line.removesuffix("\n").removesuffix("\r")) for line in _lines(source, name))
-        for block in _blocks(islice(rows, first_row, None)):
+        meter = _Meter()
+        for block in _blocks(islice(rows(meter), first_row, None), meter):
             yield pa.record_batch([pa.array(block, pa.string())], schema=schema)
 
     return _nonempty(Table(name, "txt", schema, batches))
@@ -177,25 +194,13 @@ def _open_txt(source: Path | bytes, name: str) -> Table:
 
 def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
     separator = SEPARATORS[format]
-    first = next(_lines(source, name), "")
+    first = next(_lines(source, name, _Meter()), "")
     if format == "csv" and ";" in first and "," not in first:
         separator = ";"  # what spreadsheets write where the comma is the decimal point
 
-    def rows() -> Iterator[tuple[int, int, list[str]]]:
-        """(line, about how many bytes, values) of every row."""
-        size = 0
-
-        def counted() -> Iterator[str]:
-            nonlocal size
-            for number, line in enumerate(_lines(source, name), 1):
-                size += len(line)
-                if size > LONGEST_ROW:  # values may go on over any number of lines
-                    raise _too_long(name, number)
-                yield line
-
-        reader = csv.reader(counted(), delimiter=separator, strict=True)
+    def rows(meter: _Meter) -> Iterator[tuple[int, list[str]]]:
+        reader = csv.reader(_lines(source, name, meter), delimiter=separator, strict=True)
         while True:
-            size = 0
             try:
                 row = next(reader)
             except StopIteration:
@@ -205,18 +210,19 @@ def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
                     f"{name}, line {reader.line_num}: not readable as {format} ({error}); expected quotes around "
                     'values that hold line breaks or separators, and "" for a quote inside them'
                 ) from error
-            yield reader.line_num, size, row
+            yield reader.line_num, row
+            meter.total, meter.row = meter.total + meter.row, 0
 
-    header = next((row for _, _, row in rows() if row), [])
+    header = next((row for _, row in rows(_Meter()) if row), [])
     if not header:
         raise NoRowsError(f"{name}: the file is empty; expected a line of column names and rows")
     schema = pa.schema([(column, pa.string()) for column in header])
 
     _require_few_columns(len(header), name)
 
-    def records() -> Iterator[tuple[int, list[str]]]:
+    def records(meter: _Meter) -> Iterator[list[str]]:
         seen_header = False
-        for number, size, row in rows():
+        for number, row in rows(meter):
             if not row and (len(header) > 1 or not seen_header):
                 continue  # a blank line is no row, except where a row is one value
             if not seen_header:
@@ -227,18 +233,20 @@ def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
                     f"{name}, line {number}: {len(row)} values, expected {len(header)} as in the first line; "
                     "a value with a separator or line break in it needs quotes"
                 )
-            yield size, row or [""]
+            yield row or [""]
 
     def batches(first_row: int) -> Iterator[pa.RecordBatch]:
-        for block in _blocks(islice(records(), first_row, None)):
+        meter = _Meter()
+        for block in _blocks(islice(records(meter), first_row, None), meter):
             yield pa.record_batch([pa.array(column, pa.string()) for column in zip(*block, strict=True)], schema=schema)
 
     return _nonempty(Table(name, format, schema, batches))
 
 
 def _open_jsonl(source: Path | bytes, name: str) -> Table:
-    def records() -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, line in enumerate(_lines(source, name), 1):
+    def records(meter: _Meter) -> Iterator[dict[str, Any]]:
+        for number, line in enumerate(_lines(source, name, meter), 1):
+            meter.total, meter.row = meter.total + meter.row, 0
             if not line.strip():
                 continue
             try:
@@ -256,18 +264,19 @@ def _open_jsonl(source: Path | bytes, name: str) -> Table:
                     f"{name}, line {number}: a JSON {type(record).__name__}; expected an object such as "
                     '{"text": "..."} on every line'
                 )
-            yield len(line), record
+            yield record
 
     # Columns and their types are known only when every line has been seen, so the file is read twice.
     kinds: dict[str, set[str]] = {}
-    for _, record in records():
+    for record in records(_Meter()):
         for key, value in record.items():
             kinds.setdefault(key, set()).add(_kind(value))
         _require_few_columns(len(kinds), name)
     schema = pa.schema([_json_field(key, found) for key, found in kinds.items()])
 
     def batches(first_row: int) -> Iterator[pa.RecordBatch]:
-        for block in _blocks(islice(records(), first_row, None), BLOCK_CELLS // max(len(schema), 1)):
+        meter = _Meter()
+        for block in _blocks(islice(records(meter), first_row, None), meter, BLOCK_CELLS // max(len(schema), 1)):
             columns = []
             for field in schema:
                 values = [record.get(field.name) for record in block]
@@ -301,13 +310,27 @@ def _open_parquet(source: Path | bytes, name: str) -> Table:
             groups, skip = list(range(file.num_row_groups)), first_row
             while groups and skip >= (rows := file.metadata.row_group(groups[0]).num_rows):
                 skip, groups = skip - rows, groups[1:]
-            for batch in file.iter_batches(ROWS_AT_ONCE, groups):
+            for batch in _joined(file.iter_batches(PARQUET_ROWS, groups)):
                 _require_whole(batch, name)
                 if skip < len(batch):
                     yield batch.slice(skip)
                 skip = max(0, skip - len(batch))
 
     return _nonempty(Table(name, "parquet", schema, batches))
+
+
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches put together to some of a good size."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + len(batch), size + batch.nbytes
+        if rows >= ROWS_AT_ONCE or size >= BLOCK_BYTES:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
 def _require_whole(batch: pa.RecordBatch, name: str) -> None:
@@ -321,17 +344,16 @@ def _require_whole(batch: pa.RecordBatch, name: str) -> None:
         ) from error
 
 
-def _blocks(rows: Iterator[tuple[int, Any]], most_rows: int = ROWS_AT_ONCE) -> Iterator[list[Any]]:
-    """Rows, given with their sizes in bytes, so many together that a batch is neither small nor large."""
+def _blocks(rows: Iterator[Any], meter: _Meter, most_rows: int = ROWS_AT_ONCE) -> Iterator[list[Any]]:
+    """So many rows together that a batch is neither small nor large."""
     most_rows = max(1, min(most_rows, ROWS_AT_ONCE))
     block: list[Any] = []
-    total = 0
-    for size, row in rows:
+    full = BLOCK_BYTES
+    for row in rows:
         block.append(row)
-        total += size
-        if len(block) == most_rows or total >= BLOCK_BYTES:
+        if len(block) == most_rows or meter.total + meter.row >= full:
             yield block
-            block, total = [], 0
+            block, full = [], meter.total + meter.row + BLOCK_BYTES
     if block:
         yield block
 
