@@ -27,13 +27,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strays.errors import DataError, NoRowsError, UsageError, first_line
+from strays.tables.chunks import row_bytes
 from strays.tables.table import JSON_TEXT, Table
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 ROWS_AT_ONCE = 2048
 READ_BUFFER = 2**20
 # Few, since a dictionary makes any number of long values of one.
-PARQUET_ROWS = 64
+PARQUET_ROWS = 16
 # A row longer than this is a mistake or an attack: encoders read the first few hundred words of a text.
 LONGEST_ROW = 2**24
 # Lines and columns read together; cells also of rows that have few of the columns.
@@ -334,7 +335,7 @@ def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _require_whole(batch: pa.RecordBatch, name: str) -> None:
-    """Raise where values are none; Arrow itself takes any bytes for strings."""
+    """Raise where values are none, since Arrow itself takes any bytes for strings, or a row is too long."""
     try:
         batch.validate(full=True)
     except pa.ArrowException as error:
@@ -342,6 +343,8 @@ def _require_whole(batch: pa.RecordBatch, name: str) -> None:
             f"{name}: holds strings that are not UTF-8, or other damaged values ({first_line(error):.200}); write the "
             "file anew"
         ) from error
+    if batch.nbytes > LONGEST_ROW and row_bytes(batch).max() > LONGEST_ROW:
+        raise DataError(f"{name}: has a row of more than {LONGEST_ROW:,} bytes; expected shorter ones. Cut the text")
 
 
 def _blocks(rows: Iterator[Any], meter: _Meter, most_rows: int = ROWS_AT_ONCE) -> Iterator[list[Any]]:

@@ -31,8 +31,8 @@ from strays.tables.table import JSON_TEXT
 OUTPUT_FORMATS = ("csv", "tsv", "jsonl", "parquet")
 # A spreadsheet runs a cell that begins with one of these as a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-# Rows of one parquet row group.
-ROW_GROUP = 65_536
+# Rows of one parquet row group, and bytes, so that long rows do not pile up; more than any part of a job has.
+ROW_GROUP, ROW_GROUP_BYTES = 65_536, 2**27
 # What is turned into Python's values at once.
 WRITTEN_BYTES, WRITTEN_CELLS = 2**22, 200_000
 
@@ -139,7 +139,7 @@ def _parquet_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
 
     def write(batch: pa.RecordBatch) -> None:
         waiting.append(batch)
-        if sum(len(b) for b in waiting) >= ROW_GROUP:
+        if sum(len(b) for b in waiting) >= ROW_GROUP or sum(b.nbytes for b in waiting) >= ROW_GROUP_BYTES:
             flush()
 
     with pq.ParquetWriter(file, schema) as writer:
