@@ -298,13 +298,6 @@ def test_an_encoder_that_breaks_its_promise(embeddings: np.ndarray, message: str
         TextOutlierDetector(BadEncoder(embeddings)).fit(NORMAL[:5])
 
 
-def test_an_encoder_of_another_dimension_at_scoring(tmp_path: Path) -> None:
-    fitted().save(tmp_path / "m")
-    loaded = TextOutlierDetector.load(tmp_path / "m", encoder=HashEncoder(dimension=5))
-    with pytest.raises(ValueError, match="5 features"):
-        loaded.anomaly_score(SPAM)
-
-
 def test_unknown_detectors_and_objects_that_are_none() -> None:
     with pytest.raises(UsageError, match="no detector is called 'svdd'"):
         fitted("svdd")
@@ -339,7 +332,7 @@ def test_a_config_that_does_not_fit_its_arrays(tmp_path: Path, change: dict) -> 
     fitted(labels=LABELS).save(tmp_path / "m")
     path = tmp_path / "m" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(ModelError, match="fit it again"):
+    with pytest.raises(ModelError, match=r"fit (it|the model) again"):
         TextOutlierDetector.load(tmp_path / "m", encoder=HashEncoder())
 
 
@@ -370,6 +363,7 @@ def test_the_fingerprint_is_that_of_the_scores(tmp_path: Path) -> None:
 def changed(folder: Path, arrays: dict[str, np.ndarray] | None = None, **config: object) -> Path:
     """A saved model with other arrays and config, and the right hash."""
     old_config, old_arrays = load_folder(folder)
+    del old_config["arrays_sha256"]
     save_folder(folder, old_config | config, old_arrays | (arrays or {}))
     return folder
 
@@ -394,7 +388,7 @@ def test_arrays_that_do_not_fit_together(detector: str, array: str, value: np.nd
     if value is None:
         value = load_folder(tmp_path / "m")[1][array] + 16
     changed(tmp_path / "m", {array: value})
-    with pytest.raises(ModelError, match=r"m: .*fit it again"):
+    with pytest.raises(ModelError, match=r"m: (the (array|kept|saved|trees)|an array).*fit (it|the model) again"):
         TextOutlierDetector.load(tmp_path / "m", encoder=HashEncoder())
 
 
@@ -431,7 +425,7 @@ def test_a_config_that_no_model_has(config: dict[str, object], tmp_path: Path) -
     assert len(str(error.value)) < 1000
 
 
-def test_an_encoder_of_another_size(tmp_path: Path) -> None:
+def test_an_encoder_of_another_dimension(tmp_path: Path) -> None:
     fitted("isolation-forest").save(tmp_path / "m")
     loaded = TextOutlierDetector.load(tmp_path / "m", encoder=HashEncoder(9))
     for use in (loaded.anomaly_score, loaded.explain_many):

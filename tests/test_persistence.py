@@ -170,7 +170,7 @@ def test_a_pipe_is_not_waited_for(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", [CONFIG, ARRAYS])
 def test_a_file_that_claims_to_be_huge_is_not_read(folder: Path, name: str) -> None:
     os.truncate(folder / name, 2**42)
-    with pytest.raises(ModelError, match="larger than|more than this machine has memory"):
+    with pytest.raises(ModelError, match=r"larger than|more than this machine has memory"):
         load_folder(folder)
 
 

@@ -72,8 +72,8 @@ def distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | N
         raise
     except Exception as error:  # whatever a damaged or foreign file makes the libraries raise
         raise EncoderError(
-            f"could not load or run the encoder in {teacher} ({first_line(error):.300}). Expected a complete BERT-like "
-            "model to distil; get its files again"
+            f"could not load the encoder in {teacher}, or run it ({first_line(error):.300}). Expected a complete "
+            "BERT-like model to distil; get its files again"
         ) from error
 
 

@@ -366,7 +366,7 @@ class TransformerEncoder:
             raise
         except Exception as error:  # whatever a damaged or foreign file makes the libraries raise
             raise EncoderError(
-                f"could not load or run the encoder in {self.folder} ({first_line(error):.300}). "
+                f"could not load the encoder in {self.folder}, or run it ({first_line(error):.300}). "
                 "Expected a complete BERT-like model; get its files again"
             ) from error
 
