@@ -84,8 +84,6 @@ class Attack(ABC):
     def __init__(self, root: Path, seed: int) -> None:
         self.root, self.seed = root, seed
         self.outside = root / "outside"
-        self.outside.mkdir(parents=True)
-        (self.outside / "canary.txt").write_text(MARK)
         self.may_read: tuple[str, ...] = ()
 
     @abstractmethod
@@ -113,8 +111,10 @@ class Attack(ABC):
     def run(self, number: int) -> Outcome:
         """Make the case and use it."""
         folder = self.root / "case"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
+        for place in (folder, self.outside):  # nothing of one case is there in the next
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+        (self.outside / "canary.txt").write_text(MARK)
         outcome = Outcome(number, self.kind_of(number))
         more = self.make(outcome.kind, np.random.default_rng([self.seed, number]), folder)
         size = sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
@@ -131,7 +131,6 @@ class Attack(ABC):
         if grown > self.allowance + self.per_byte * size:
             outcome.found.append(("memory", f"{grown / 1e6:.0f} MB for {size} bytes"))
         if (self.outside / "touched").exists():
-            (self.outside / "touched").unlink()
             outcome.found.append(("code executed", "the canary was touched"))
         if MARK in outcome.words:
             outcome.found.append(("read outside", "the mark of a file outside is in the message"))

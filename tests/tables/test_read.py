@@ -354,6 +354,10 @@ def test_a_row_of_parquet_that_is_too_long(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["a", "x" * (LONGEST_ROW + 1)]}), tmp_path / "t.parquet")
     with pytest.raises(DataError, match="has a row of more than 16,777,216 bytes"):
         open_table(str(tmp_path / "t.parquet")).read()
+    pq.write_table(pa.table({"text": ["a"], "n": [[0] * 3_000_000]}), tmp_path / "t.parquet")
+    assert (tmp_path / "t.parquet").stat().st_size < 10_000
+    with pytest.raises(DataError, match="has a row of more than 16,777,216 bytes"):
+        open_table(str(tmp_path / "t.parquet"))
 
 
 @pytest.mark.parametrize(

@@ -305,6 +305,7 @@ def _open_parquet(source: Path | bytes, name: str) -> Table:
     with reading() as file:
         schema = file.schema_arrow
         _require_few_columns(len(schema), name)
+        _require_short_lists(file, name)
 
     def batches(first_row: int) -> Iterator[pa.RecordBatch]:
         with reading() as file:
@@ -318,6 +319,20 @@ def _open_parquet(source: Path | bytes, name: str) -> Table:
                 skip = max(0, skip - len(batch))
 
     return _nonempty(Table(name, "parquet", schema, batches))
+
+
+def _require_short_lists(file: pq.ParquetFile, name: str) -> None:
+    """Raise where rows have lists too long for a row, before they are unpacked: a few bytes can stand for millions."""
+    lists = [i for i in range(len(file.schema)) if file.schema.column(i).max_repetition_level]
+    for i in range(file.num_row_groups if lists else 0):
+        group = file.metadata.row_group(i)
+        for column in lists:
+            if group.column(column).num_values > LONGEST_ROW // 8 * max(group.num_rows, 1):
+                raise _row_too_long(name)
+
+
+def _row_too_long(name: str) -> DataError:
+    return DataError(f"{name}: has a row of more than {LONGEST_ROW:,} bytes; expected shorter ones. Cut the text")
 
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -344,7 +359,7 @@ def _require_whole(batch: pa.RecordBatch, name: str) -> None:
             "file anew"
         ) from error
     if batch.nbytes > LONGEST_ROW and row_bytes(batch).max() > LONGEST_ROW:
-        raise DataError(f"{name}: has a row of more than {LONGEST_ROW:,} bytes; expected shorter ones. Cut the text")
+        raise _row_too_long(name)
 
 
 def _blocks(rows: Iterator[Any], meter: _Meter, most_rows: int = ROWS_AT_ONCE) -> Iterator[list[Any]]:
