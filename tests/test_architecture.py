@@ -16,6 +16,7 @@ REPO = SOURCE.parent.parent
 # Every part may import from rows above its own, never from its own row or below (itself excepted).
 LAYERS = [
     ["errors", "sampling", ""],
+    ["arrays"],
     ["cache"],
     ["tables", "encoders", "detectors", "calibration", "explain", "persistence", "labels", "terminal"],
     ["cascade"],
@@ -59,7 +60,7 @@ def test_imports_point_one_way(part: str, path: Path) -> None:
 def test_nothing_unpickles() -> None:
     for _, path in parts():
         text = path.read_text()
-        for word in ("import pickle", "joblib", "torch.load(", "trust_remote_code", "allow_pickle"):
+        for word in ("import pickle", "joblib", "torch.load(", "trust_remote_code=True", "allow_pickle"):
             assert word not in text, f"{path} has {word}"
 
 

@@ -196,7 +196,7 @@ def test_a_model_may_keep_no_texts(tmp_path) -> None:
 @given(st.lists(st.text(max_size=8), max_size=6))
 def test_any_texts_can_be_kept(texts: list[str]) -> None:
     kept = Examples(texts, np.zeros((len(texts), 2), dtype=np.float32), np.ones(len(texts), dtype=np.int8))
-    assert Examples.from_arrays(kept.to_arrays()).texts == texts
+    assert Examples.from_arrays(kept.to_arrays(), 2).texts == texts
 
 
 def test_examples_are_spread_over_the_corpus() -> None:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -134,3 +137,70 @@ def test_a_config_that_is_no_config(folder: Path, text: str) -> None:
     (folder / CONFIG).write_text(text)
     with pytest.raises(ModelError, match="fit"):
         load_folder(folder)
+
+
+# ---- folders that somebody made on purpose ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [CONFIG, ARRAYS])
+def test_a_link_out_of_the_folder_is_refused(folder: Path, name: str) -> None:
+    moved = (folder / name).rename(folder.parent / name)
+    (folder / name).symlink_to(moved)
+    with pytest.raises(ModelError, match=f"{name} is a link out of the folder; copy the file"):
+        load_folder(folder)
+
+
+def test_links_inside_the_folder_are_followed(folder: Path) -> None:
+    (folder / "..2026_01").mkdir()
+    (folder / "..data").symlink_to("..2026_01")  # as Kubernetes mounts a volume
+    for name in (CONFIG, ARRAYS):
+        (folder / name).rename(folder / "..2026_01" / name)
+        (folder / name).symlink_to(f"..data/{name}")
+    assert load_folder(folder)[0]["name"] == "x"
+
+
+@pytest.mark.parametrize("name", [CONFIG, ARRAYS])
+def test_a_pipe_is_not_waited_for(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(ModelError, match=f"{name} is no plain file"):
+        load_folder(folder)
+
+
+@pytest.mark.parametrize("name", [CONFIG, ARRAYS])
+def test_a_file_that_claims_to_be_huge_is_not_read(folder: Path, name: str) -> None:
+    os.truncate(folder / name, 2**42)
+    with pytest.raises(ModelError, match=r"larger than|more than this machine has memory"):
+        load_folder(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text[:-2] + ', "name": "y"}',
+        lambda text: text.replace('"x"', "NaN"),
+        lambda text: text[:-2] + ', "a": ' + "9" * 5000 + "}",
+        lambda text: text[:-2] + ', "a": ' + "[" * 300_000 + "]" * 300_000 + "}",
+        lambda text: text + " " * 2**20,
+    ],
+)
+def test_json_that_no_model_has(folder: Path, change: Callable[[str], str]) -> None:
+    (folder / CONFIG).write_text(change((folder / CONFIG).read_text()))
+    with pytest.raises(ModelError) as error:
+        load_folder(folder)
+    assert len(str(error.value)) < 1000
+    with pytest.raises(ModelError, match="other things in it"):  # nor is it taken for an older model to be replaced
+        save_folder(folder, {}, {})
+
+
+@pytest.mark.parametrize(
+    "header", [b'{"a": "' + b"x" * 100_000 + b'"}', b'{"a": {"dtype": "BF16", "shape": [], "data_offsets": [0, 2]}}']
+)
+def test_arrays_that_are_none(folder: Path, header: bytes) -> None:
+    data = len(header).to_bytes(8, "little") + header + b"\0\0"
+    (folder / ARRAYS).write_bytes(data)
+    config = json.loads((folder / CONFIG).read_text()) | {"arrays_sha256": hashlib.sha256(data).hexdigest()}
+    (folder / CONFIG).write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="is not readable") as error:
+        load_folder(folder)
+    assert len(str(error.value)) < 1000

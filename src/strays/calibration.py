@@ -25,6 +25,7 @@ from typing import Literal
 
 import numpy as np
 
+from strays.arrays import Array, check_arrays
 from strays.errors import UsageError
 from strays.sampling import evenly
 
@@ -94,6 +95,17 @@ class Calibration:
     def from_scores(cls, normal_scores: np.ndarray, corpus_scores: np.ndarray) -> Calibration:
         """From scores in any order."""
         return cls(np.sort(normal_scores), evenly(np.sort(corpus_scores), MOST_KEPT))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """As plain arrays, for a model's folder."""
+        return {"normal_scores": self.normal_scores, "corpus_scores": self.corpus_scores}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Calibration:
+        """From what to_arrays gave."""
+        sorted_scores = {name: Array((name,), ascending=True) for name in ("normal_scores", "corpus_scores")}
+        check_arrays(arrays, sorted_scores)
+        return cls(arrays["normal_scores"], arrays["corpus_scores"])
 
     @property
     def lowest_p_value(self) -> float:

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strays.arrays import LARGEST_EMBEDDED, Array, check_arrays
 from strays.calibration import MOST_KEPT
 from strays.encoders import Encoder, LoadedEncoder, load_encoder
 from strays.encoders.sources import is_static
-from strays.errors import UsageError
+from strays.errors import ModelError, UsageError
 from strays.sampling import evenly
 
 RECALL = 0.98
@@ -31,6 +32,14 @@ LANDMARKS, PENALTY, FOLDS = 2048, 0.3, 5
 JITTER = 1e-4
 # Few enough for the caches of a processor.
 ROWS_AT_ONCE = 512
+# What a saved cascade is made of.
+ARRAYS = {
+    "landmarks": Array(("m", "z"), ("float32",), -LARGEST_EMBEDDED, LARGEST_EMBEDDED),
+    "coefficients": Array(("m",)),
+    "intercept": Array(),
+    "values": Array(("n",)),
+    "scores": Array(("n",)),
+}
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,11 @@ class Head:
 
     def values(self, Z: np.ndarray) -> np.ndarray:
         """The head's value of every row; it does not depend on the other rows, beyond rounding."""
+        if Z.shape[1] != self.landmarks.shape[1]:
+            raise ModelError(
+                f"the cascade's encoder gives embeddings of {Z.shape[1] - 1} numbers; expected "
+                f"{self.landmarks.shape[1] - 1}. Use the encoder it was fitted with, or fit again"
+            )
         c = self.coefficients.astype(np.float32)
         blocks = [_kernel(Z[i : i + ROWS_AT_ONCE], self.landmarks) @ c for i in range(0, len(Z), ROWS_AT_ONCE)]
         return np.concatenate([*blocks, np.empty(0, np.float32)]).astype(np.float64) + self.intercept
@@ -85,6 +99,8 @@ class Cascade:
     head: Head
     values: np.ndarray
     scores: np.ndarray
+    # Where the cascade was saved: the fingerprint of the encoder it was fitted with.
+    expected_fingerprint: str | None = None
 
     @classmethod
     def fit(cls, encoder: Encoder, texts: list[str], scores: np.ndarray, held_out: np.ndarray) -> Cascade:
@@ -98,6 +114,12 @@ class Cascade:
 
     def value(self, texts: list[str]) -> np.ndarray:
         """The head's value of every text."""
+        expected = self.expected_fingerprint
+        if expected is not None and getattr(self.encoder, "fingerprint", None) != expected:
+            raise ModelError(
+                f"the encoder {self.encoder!r:.200} is not the one this cascade was fitted with (its weights or "
+                "settings differ). Use the same encoder, or fit again"
+            )
         return self.head.values(_embed(self.encoder, texts)) if texts else np.empty(0)
 
     def cut(self, offset: float, recall: float = RECALL) -> Cut:
@@ -129,10 +151,11 @@ class Cascade:
         }
 
     @classmethod
-    def from_arrays(cls, encoder: Encoder, arrays: dict[str, np.ndarray]) -> Cascade:
-        """From what to_arrays gave."""
+    def from_arrays(cls, encoder: Encoder, arrays: dict[str, np.ndarray], fingerprint: str | None) -> Cascade:
+        """From what to_arrays gave, and the fingerprint of the encoder it was fitted with."""
+        check_arrays(arrays, ARRAYS)
         head = Head(arrays["landmarks"], arrays["coefficients"], float(arrays["intercept"]))
-        return cls(encoder, head, arrays["values"], arrays["scores"])
+        return cls(encoder, head, arrays["values"], arrays["scores"], fingerprint)
 
 
 def static_encoder_of(encoder: Encoder) -> LoadedEncoder:

@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from strays.arrays import BYTES, LARGEST_EMBEDDED, SIGNS, WHOLE, Array, check_arrays
+from strays.errors import ModelError
 from strays.sampling import evenly
 
 # More segments than this tell a reader nothing; a long text's clauses are joined to as many.
@@ -116,12 +118,19 @@ class Examples:
         return {"text": np.frombuffer(b"".join(encoded), dtype=np.uint8), "end": ends, "embedding": self.X, "y": self.y}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Examples:
-        """What to_arrays gave; ValueError or KeyError where it does not fit together."""
+    def from_arrays(cls, arrays: dict[str, np.ndarray], dimension: int) -> Examples:
+        """What to_arrays gave, with embeddings of that length; ValueError where a text is no text."""
+        expected = {
+            "text": Array(("bytes",), BYTES, low=0, fewest=0),
+            "end": Array(("n",), WHOLE, low=0, fewest=0, ascending=True),
+            "embedding": Array(("n", dimension), ("float32",), -LARGEST_EMBEDDED, LARGEST_EMBEDDED, fewest=0),
+            "y": Array(("n",), SIGNS, low=-1, high=1, fewest=0),
+        }
+        check_arrays(arrays, expected)
         data, ends = arrays["text"].tobytes(), arrays["end"].tolist()
+        if len(data) != (ends[-1] if ends else 0):
+            raise ModelError(f"the kept texts are of {len(data)} bytes and end at {ends[-1:]}; fit the model again")
         texts = [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends])]
-        if not len(texts) == len(arrays["embedding"]) == len(arrays["y"]):
-            raise ValueError("examples of different numbers")
         return cls(texts, arrays["embedding"], arrays["y"])
 
     def nearest(self, x: np.ndarray, *, anomalies: bool, n: int, besides: str) -> list[Neighbour]:

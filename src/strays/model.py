@@ -17,11 +17,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from strays import __version__
+from strays.arrays import whole_number
 from strays.calibration import MOST_KEPT, Calibration, threshold
 from strays.cascade import Cascade, static_encoder_of
 from strays.detectors import DETECTORS, Detector, detector_class
 from strays.encoders import Encoder, StreamingEncoder, load_encoder
 from strays.encoders.base import check_texts
+from strays.encoders.settings import EncoderSettings
 from strays.errors import DataError, ModelError, StraysWarning, UsageError
 from strays.explain import Examples, Explanation, effects, pieces, split
 from strays.labels import parse_labels
@@ -261,7 +263,7 @@ class TextOutlierDetector(BaseEstimator):
             return []
         X = self._encode([piece for part in parts for piece in part])
         ends = np.cumsum([len(part) for part in parts])[:-1]
-        both = zip(np.split(X, ends), np.split(self.detector_.anomaly_score(X), ends), strict=True)
+        both = zip(np.split(X, ends), np.split(self._scores_of(X), ends), strict=True)
         return [
             self._explanation(text, of, x, scores, n_neighbours)
             for text, of, (x, scores) in zip(texts, spans, both, strict=True)
@@ -368,19 +370,21 @@ class TextOutlierDetector(BaseEstimator):
         """
         config, arrays = load_folder(path)
         try:
+            _check_config(config)
             settings = config["encoder"]["settings"]
             if encoder is None and settings is None:
                 raise ModelError(
-                    f"{path}: was fitted with an encoder object, which is not saved; pass it: load(..., encoder=...)"
+                    "was fitted with an encoder object, which is not saved; pass it: load(..., encoder=...)"
                 )
             detector = detector_class(config["detector"]["name"])(**config["detector"]["params"])
-            state, examples, head = (
+            state, examples, calibration, head = (
                 {key.removeprefix(place): a for key, a in arrays.items() if key.startswith(place)}
-                for place in ("detector/", "examples/", "cascade/")
+                for place in ("detector/", "examples/", "calibration/", "cascade/")
             )
             if encoder is None:
                 # Models older than the choice of a precision are of full precision.
-                encoder = load_encoder(**{"precision": "full", **settings}, device=device, progress=progress)
+                asked = EncoderSettings(**{"precision": "full", **settings})
+                encoder = load_encoder(**asked.to_dict(), device=device, progress=progress)
             model = cls(
                 encoder=encoder,
                 detector=detector,
@@ -391,13 +395,15 @@ class TextOutlierDetector(BaseEstimator):
             )
             model.encoder_ = encoder
             model.detector_ = clone(detector).set_state(state)
-            model.calibration_ = Calibration(arrays["calibration/normal_scores"], arrays["calibration/corpus_scores"])
+            model.calibration_ = Calibration.from_arrays(calibration)
             model.threshold_ = threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]})
             model.summary_ = FitSummary(**config["summary"])
-            model.examples_ = Examples.from_arrays(examples)
-            model.cascade_ = _load_cascade(path, config.get("cascade"), cascade, head)
+            model.examples_ = Examples.from_arrays(examples, model.detector_.n_features_in_)
+            model.cascade_ = _load_cascade(config.get("cascade"), cascade, head)
+        except ModelError as error:
+            raise ModelError(f"{path}: {error}") from error
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise ModelError(f"{path}: the model's files do not fit together ({error!r}); fit it again") from error
+            raise ModelError(f"{path}: the model's files do not fit together ({error!r:.300}); fit it again") from error
         model._expected_fingerprint = config["encoder"].get("fingerprint")
         return model
 
@@ -440,9 +446,7 @@ class TextOutlierDetector(BaseEstimator):
         arrays |= {f"examples/{name}": array for name, array in self.examples_.to_arrays().items()}
         if self.cascade_:
             arrays |= {f"cascade/{name}": array for name, array in self.cascade_.to_arrays().items()}
-        arrays["calibration/normal_scores"] = self.calibration_.normal_scores
-        arrays["calibration/corpus_scores"] = self.calibration_.corpus_scores
-        return arrays
+        return arrays | {f"calibration/{name}": array for name, array in self.calibration_.to_arrays().items()}
 
     def _encode(self, texts: list[str]) -> np.ndarray:
         self._require_same_encoder()
@@ -451,12 +455,12 @@ class TextOutlierDetector(BaseEstimator):
     def _scored(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, scores of these texts); the detector works on some rows while the next are encoded."""
         if len(texts) <= SCORED_AT_ONCE:  # nothing comes next, and a thread of its own costs more than these rows
-            yield from ((rows, self.detector_.anomaly_score(X)) for rows, X in self._embedded(texts))
+            yield from ((rows, self._scores_of(X)) for rows, X in self._embedded(texts))
             return
         with ThreadPoolExecutor(1) as beside:
             under_way: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
             for rows, X in self._embedded(texts):
-                under_way.append((rows, beside.submit(self.detector_.anomaly_score, X)))
+                under_way.append((rows, beside.submit(self._scores_of, X)))
                 if len(under_way) > 2:  # so that few embeddings are in memory
                     rows, part = under_way.popleft()
                     yield rows, part.result()
@@ -480,17 +484,44 @@ class TextOutlierDetector(BaseEstimator):
         if parts:
             yield _gathered(parts, texts)
 
+    def _scores_of(self, X: np.ndarray) -> np.ndarray:
+        """The detector's scores of embeddings."""
+        if X.shape[1] != self.detector_.n_features_in_:
+            raise ModelError(
+                f"the encoder {self.encoder_!r:.200} gives embeddings of {X.shape[1]} numbers, but this model was "
+                f"fitted on {self.detector_.n_features_in_}. Use the same encoder, or fit again"
+            )
+        return self.detector_.anomaly_score(X)
+
     def _require_same_encoder(self) -> None:
         expected = self._expected_fingerprint
         if expected is not None and getattr(self.encoder_, "fingerprint", None) != expected:
             raise ModelError(
-                f"the encoder {self.encoder_!r} is not the one this model was fitted with (its weights or settings "
-                "differ), so scores would mean nothing. Use the same encoder, or fit again"
+                f"the encoder {self.encoder_!r:.200} is not the one this model was fitted with (its weights or "
+                "settings differ), so scores would mean nothing. Use the same encoder, or fit again"
             )
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "detector_"):
             raise UsageError("this model is not fitted yet; call fit(texts) first, or load a saved model")
+
+
+def _check_config(config: dict[str, Any]) -> None:
+    """Raise unless what a saved model says of itself could have been written by save."""
+    held_out, seed, summary = config["held_out"], config["random_state"], config["summary"]
+    if held_out is not None and not (isinstance(held_out, float) and 0 < held_out < 1):
+        raise ModelError(f"held_out is {held_out!r:.60}; expected a share between 0 and 1, or nothing. Fit it again")
+    if seed is not None and not whole_number(seed, high=2**64):
+        raise ModelError(f"random_state is {seed!r:.60}; expected a whole number or nothing. Fit it again")
+    counts = {"keep_examples": config["keep_examples"], **summary}
+    for name, value in counts.items():
+        if not whole_number(value, high=2**63):
+            raise ModelError(f"{name!r:.60} is {value!r:.60}; expected a whole number of texts. Fit it again")
+    for part in filter(None, (config["encoder"], config.get("cascade"))):
+        settings, fingerprint = part["settings"], part["fingerprint"]
+        # An encoder that is found by its name is used only if it is the one the model was fitted with.
+        if not isinstance(fingerprint, str if settings is not None else str | None):
+            raise ModelError(f"an encoder's fingerprint is {fingerprint!r:.60}; expected its hash. Fit it again")
 
 
 def _what_encoder(encoder: Encoder) -> dict[str, Any]:
@@ -501,23 +532,15 @@ def _what_encoder(encoder: Encoder) -> dict[str, Any]:
     }
 
 
-def _load_cascade(
-    path: str | Path, saved: dict[str, Any] | None, given: Encoder | None, arrays: dict[str, np.ndarray]
-) -> Cascade | None:
+def _load_cascade(saved: dict[str, Any] | None, given: Encoder | None, arrays: dict[str, np.ndarray]) -> Cascade | None:
     if saved is None:
         return None
     if given is None and saved["settings"] is None:
         raise ModelError(
-            f"{path}: its cascade was fitted with an encoder object, which is not saved; pass it: load(..., "
-            "cascade=...)"
+            "its cascade was fitted with an encoder object, which is not saved; pass it: load(..., cascade=...)"
         )
-    encoder = given or load_encoder(**saved["settings"])
-    if getattr(encoder, "fingerprint", None) != saved["fingerprint"]:
-        raise ModelError(
-            f"the encoder {encoder!r} is not the one the cascade of {path} was fitted with (its weights or settings "
-            "differ). Use the same encoder, or fit again"
-        )
-    return Cascade.from_arrays(encoder, arrays)
+    encoder = given or load_encoder(**EncoderSettings(**saved["settings"]).to_dict())
+    return Cascade.from_arrays(encoder, arrays, saved["fingerprint"])
 
 
 def _gathered(parts: list[tuple[np.ndarray, np.ndarray]], texts: list[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,8 @@
 """A model on disk: a folder with config.json and arrays.safetensors. No pickle, so loading runs no code.
 
 The folder appears complete or not at all, and config.json carries the hash of the arrays, so that a damaged or mixed-up
-folder is noticed.
+folder is noticed. Whoever sends a model can write any hash: what is read is bounded, and only from inside the folder;
+whether the values make sense is for those to check who use them (arrays.py).
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from strays.errors import ModelError
+from strays.errors import ModelError, first_line
 
 FORMAT = "strays-model"
 FORMAT_VERSION = 1
 CONFIG = "config.json"
 ARRAYS = "arrays.safetensors"
+# A config is some kilobytes.
+LARGEST_CONFIG = 2**20
 
 
 def save_folder(path: str | Path, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -68,30 +71,32 @@ def load_folder(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]
         raise ModelError(f"{folder}: is a file; expected the folder of a model, as `strays fit` writes it")
     if not folder.is_dir():
         raise ModelError(f"{folder}: no such model folder; make one with `strays fit FILE --model {folder}`")
-    for name in (CONFIG, ARRAYS):
-        if not (folder / name).is_file():
-            raise ModelError(f"{folder}: {name} is missing; expected a folder as `strays fit` writes it. Fit it again")
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        data = (folder / ARRAYS).read_bytes()
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{folder}: {CONFIG} or {ARRAYS} is not readable ({error}); fit the model again") from error
+        config = _read_config(folder)
+        data = _read_arrays(folder)
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        raise ModelError(
+            f"{folder}: {CONFIG} or {ARRAYS} is not readable ({first_line(error):.300}); fit the model again"
+        ) from error
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise ModelError(f"{folder}: {CONFIG} does not describe a strays model; fit it again")
     version = config.get("format_version")
     if not isinstance(version, int) or version < 1:
-        raise ModelError(f"{folder}: {CONFIG} gives the format version {version!r}; expected a number. Fit it again")
-    if version > FORMAT_VERSION:
         raise ModelError(
-            f"{folder}: was written in format {version} by a newer strays ({config.get('strays_version', 'unknown')}); "
+            f"{folder}: {CONFIG} gives the format version {version!r:.60}; expected a number. Fit it again"
+        )
+    if version > FORMAT_VERSION:
+        newer = f"{config.get('strays_version', 'unknown')}"[:60]
+        raise ModelError(
+            f"{folder}: was written in format {version!s:.60} by a newer strays ({newer}); "
             f"this one reads up to {FORMAT_VERSION}. Update it: pip install --upgrade strays"
         )
     if hashlib.sha256(data).hexdigest() != config.get("arrays_sha256"):
         raise ModelError(f"{folder}: {ARRAYS} is damaged or of another model (its hash differs); fit it again")
     try:
         return config, load(data)
-    except (SafetensorError, ValueError) as error:
-        raise ModelError(f"{folder}: {ARRAYS} is not readable ({error}); fit the model again") from error
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
+        raise ModelError(f"{folder}: {ARRAYS} is not readable ({error!s:.300}); fit the model again") from error
 
 
 def _write_durably(path: Path, data: bytes) -> None:
@@ -101,9 +106,59 @@ def _write_durably(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def _read_config(folder: Path) -> Any:
+    with _plain_file(folder, CONFIG).open("rb") as file:
+        data = file.read(LARGEST_CONFIG + 1)
+    if len(data) > LARGEST_CONFIG:
+        raise ModelError(f"{folder}: {CONFIG} is larger than {LARGEST_CONFIG:,} bytes, so it is none of strays' making")
+    return json.loads(data.decode("utf-8"), object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
+
+
+def _read_arrays(folder: Path) -> bytes:
+    path = _plain_file(folder, ARRAYS)
+    size = path.stat().st_size
+    if size > _memory():  # of a file with holes a disk can hold more than any memory
+        raise ModelError(f"{folder}: {ARRAYS} is of {size:,} bytes, more than this machine has memory")
+    return path.read_bytes()
+
+
+def _plain_file(folder: Path, name: str) -> Path:
+    """A file of the folder. Links inside are followed, as Kubernetes mounts volumes with them, others are refused."""
+    if not (folder / name).exists():
+        raise ModelError(f"{folder}: {name} is missing; expected a folder as `strays fit` writes it. Fit it again")
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ModelError(f"{folder}: {name} is a link out of the folder; copy the file itself into the folder")
+    if not path.is_file():
+        raise ModelError(
+            f"{folder}: {name} is no plain file; expected a folder as `strays fit` writes it. Fit it again"
+        )
+    return path
+
+
+def _memory() -> float:
+    """Bytes of memory of this machine."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # no such question on this system
+        return float("inf")
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Two readers of a key that is there twice could see different values."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _no_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
 def _is_model(folder: Path) -> bool:
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config = _read_config(folder)
         return isinstance(config, dict) and config.get("format") == FORMAT
-    except (OSError, ValueError):
+    except (ModelError, OSError, ValueError, RecursionError):
         return False

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import warnings
 from pathlib import Path
@@ -289,3 +290,73 @@ def test_an_encoder_made_for_the_script_does_not_warn(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load_encoder(str(tmp_path)).encode(CHINESE)
+
+
+# ---- encoders that somebody made on purpose --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["{}", "fast:{}"])
+def test_code_that_comes_with_an_encoder_is_never_run(
+    name: str, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'touched')!r}, 'w')\nclass A: pass\n")
+    config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.A", "AutoModel": "evil.A"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("nobody is asked"))
+    with pytest.raises(EncoderError, match="could not load"):
+        load_encoder(name.format(folder)).encode(["the cat"])
+    assert not (tmp_path / "touched").exists()
+
+
+def test_pickled_weights_that_run_code_are_refused(tiny_bert: Path, tmp_path: Path) -> None:
+    class Payload:
+        def __reduce__(self) -> tuple:
+            return open, (str(tmp_path / "touched"), "w")
+
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Payload()))
+    with pytest.raises(EncoderError, match="could not load"):
+        load_encoder(str(folder)).encode(["the cat"])
+    assert not (tmp_path / "touched").exists()
+
+
+@pytest.mark.parametrize("way", ["../outside", "/etc", "a/../../outside"])
+def test_an_encoders_own_files_lead_nowhere_else(way: str, tiny_bert: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_bert, folder)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "config.json").write_text('{"pooling_mode": "cls"}')
+    (folder / "modules.json").write_text(
+        json.dumps([{"type": "x.Transformer", "path": ""}, {"type": "x.Pooling", "path": way}])
+    )
+    with pytest.raises(EncoderError, match="which is not in it"):
+        _ = load_encoder(str(folder)).fingerprint
+
+
+@pytest.mark.parametrize("modules", ["5", "[1]", "[{}]", "{", "[" * 100_000])
+def test_modules_that_are_none(modules: str, tiny_bert: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "modules.json").write_text(modules)
+    with pytest.raises(EncoderError, match="get the model's files again"):
+        _ = load_encoder(str(folder)).fingerprint
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+def test_a_device_among_an_encoders_files_is_not_read(name: str, tiny_bert: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_bert, folder)
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    with pytest.raises(EncoderError):
+        load_encoder(str(folder)).encode(["the cat"])
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-this-name", "x" * 4000])
+def test_names_that_are_no_names(name: str) -> None:
+    with pytest.raises(EncoderError, match="no encoder"):
+        load_encoder(name).encode(["the cat"])

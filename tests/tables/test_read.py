@@ -3,6 +3,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import tracemalloc
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from strays.errors import DataError, UsageError
 from strays.tables import open_table, open_writer, texts_of
+from strays.tables.read import LONGEST_ROW
 
 ROWS = [
     {"id": "007", "text": "plain words"},
@@ -283,3 +286,118 @@ def test_what_is_written_is_read_again(tmp_path_factory, texts: list[str], name:
     with open_writer(path, schema) as put:
         put(pa.record_batch([pa.array([str(i) for i in range(len(texts))]), pa.array(texts)], schema=schema))
     assert open_table(path).read().column("text").to_pylist() == texts
+
+
+# ---- files that somebody made on purpose -----------------------------------------------------------------------------
+
+
+def bomb(start: bytes, block: bytes, megabytes: int) -> bytes:
+    """Gzip data of so many megabytes of one block, made quickly."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    blocks = (packer.compress(block * (10**6 // len(block))) for _ in range(megabytes))
+    return b"".join([packer.compress(start), *blocks, packer.flush()])
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("t.txt.gz", bomb(b"", b"x", 200)),
+        ("t.csv.gz", bomb(b'text\n"', b"x\n", 200)),
+        ("t.jsonl.gz", bomb(b'{"text": "', b"x", 200)),
+        ("t.csv", b"text\n" + b"x" * (LONGEST_ROW + 1)),
+        ("t.csv", b'text\n"' + b"line\n" * (LONGEST_ROW // 5 + 1)),
+    ],
+)
+def test_a_row_without_an_end(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    tracemalloc.start()
+    with pytest.raises(DataError, match=rf"{name}, line \d+: a row of more than 16,777,216 bytes.*cut the text"):
+        open_table(str(tmp_path / name))
+    assert tracemalloc.get_traced_memory()[1] < 10 * LONGEST_ROW
+    tracemalloc.stop()
+
+
+def test_parquet_that_gzip_makes_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bomb(b"PAR1", b"\0", 100)
+    (tmp_path / "t.parquet.gz").write_bytes(data)
+    with pytest.raises(DataError, match=r"t\.parquet\.gz: unpacks to more than 20 times its size; unpack it first"):
+        open_table(str(tmp_path / "t.parquet.gz"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    with pytest.raises(DataError, match="stdin: unpacks to more than 20 times its size"):
+        open_table("-")
+
+
+def test_damaged_gzip_data_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = gzip.compress(b"text\nhello\n")[:-9]
+    (tmp_path / "t.parquet.gz").write_bytes(data)
+    with pytest.raises(DataError, match=r"t\.parquet\.gz: the gzip data is cut off"):
+        open_table(str(tmp_path / "t.parquet.gz"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    with pytest.raises(DataError, match="stdin: "):
+        open_table("-")
+
+
+def test_long_rows_make_small_batches(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_bytes((b"x" * 10**6 + b"\n") * 50)
+    assert [len(batch) for batch in open_table(str(tmp_path / "t.txt")).batches()] == [17, 17, 16]
+
+
+def test_parquet_with_one_long_text_many_times(tmp_path: Path) -> None:
+    long = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), pa.array(["x" * 100_000]))
+    pq.write_table(pa.table({"text": long}), tmp_path / "t.parquet", store_schema=False)
+    table = open_table(str(tmp_path / "t.parquet"))
+    assert max(batch.nbytes for batch in table.batches()) < 2**25
+    assert sum(len(batch) for batch in table.batches()) == 2000
+
+
+def test_a_row_of_parquet_that_is_too_long(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a", "x" * (LONGEST_ROW + 1)]}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="has a row of more than 16,777,216 bytes"):
+        open_table(str(tmp_path / "t.parquet")).read()
+    pq.write_table(pa.table({"text": ["a"], "n": [[0] * 3_000_000]}), tmp_path / "t.parquet")
+    assert (tmp_path / "t.parquet").stat().st_size < 10_000
+    with pytest.raises(DataError, match="has a row of more than 16,777,216 bytes"):
+        open_table(str(tmp_path / "t.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("t.csv", b",".join(b"c%d" % i for i in range(6000)) + b"\n" + b"," * 5999 + b"\n"),
+        ("t.jsonl", b"".join(b'{"k%d": 1}\n' % i for i in range(6000))),
+    ],
+)
+def test_too_many_columns(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(DataError, match=f"{name}: more than 5,000 columns"):
+        open_table(str(tmp_path / name))
+
+
+def test_json_that_is_nested_too_deep_to_be_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"text": "a", "n": ' + "[" * 99 + "]" * 99 + "}\n")
+    with open_writer(str(tmp_path / "o.jsonl"), (table := open_table(str(path))).schema) as write:
+        for batch in table.batches():
+            write(batch)
+    assert json.loads((tmp_path / "o.jsonl").read_text()) == json.loads(path.read_text())
+    path.write_text('{"text": "a", "n": ' + "[" * 500 + "]" * 500 + "}\n")
+    with pytest.raises(DataError, match=r"line 1: not JSON \(nested more than 100 deep\)"):
+        open_table(str(path))
+
+
+def test_errors_list_few_columns(tmp_path: Path) -> None:
+    header = ",".join(["x" * 10_000, *(f"c{i}" for i in range(100))])
+    (tmp_path / "t.csv").write_text(f"{header}\n{'a,' * 100}a\n")
+    table = open_table(str(tmp_path / "t.csv"))
+    for ask in (None, "nothing"):
+        with pytest.raises(DataError, match="'c18' and 81 more") as error:
+            table.text_column(ask)
+        assert len(str(error.value)) < 1000
+
+
+def test_parquet_with_names_that_are_not_utf8(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a"], "label": ["b"]}), tmp_path / "t.parquet", store_schema=False)
+    data = (tmp_path / "t.parquet").read_bytes().replace(b"label", b"\xff\xfeabe")
+    (tmp_path / "t.parquet").write_bytes(data)
+    with pytest.raises(DataError, match=r"t\.parquet: not readable as parquet"):
+        open_table(str(tmp_path / "t.parquet"))

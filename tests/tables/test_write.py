@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from strays.errors import DataError, UsageError
@@ -169,3 +170,31 @@ def test_left_overs_of_killed_processes_are_removed(tmp_path: Path) -> None:
     with open_writer(str(tmp_path / "o[1].csv"), pa.schema([("text", pa.string())])):
         pass
     assert {path.name for path in tmp_path.iterdir()} == {*names[1:], "o[1].csv"}
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.jsonl"])
+def test_dates_that_python_has_not(tmp_path: Path, name: str) -> None:
+    far = pa.table({"text": ["a"], "when": pa.array([10**7], pa.int32()).cast(pa.date32())})
+    with open_writer(str(tmp_path / name), far.schema) as write:
+        write(far.to_batches()[0])
+    assert "29349-01-26" in (tmp_path / name).read_text()
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.jsonl"])
+def test_values_that_only_parquet_holds(tmp_path: Path, name: str) -> None:
+    twice = pa.StructArray.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["x", "x"])
+    table = pa.table({"text": ["a"], "odd": twice})
+    with (
+        pytest.raises(DataError, match=rf"{name}: could not be written: a column of struct.*write parquet"),
+        open_writer(str(tmp_path / name), table.schema) as write,
+    ):
+        write(table.to_batches()[0])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_long_rows_do_not_pile_up_before_they_are_written(tmp_path: Path) -> None:
+    batch = pa.record_batch({"text": ["x" * 10**6] * 10})
+    with open_writer(str(tmp_path / "o.parquet"), batch.schema) as write:
+        for _ in range(30):
+            write(batch)
+    assert pq.ParquetFile(tmp_path / "o.parquet").num_row_groups == 3

@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from strays.arrays import WHOLE, Array
 from strays.detectors import kernel, mixing
-from strays.detectors.base import COUNT, Detector
+from strays.detectors.base import COUNT, EMBEDDED, Detector
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
 from strays.detectors.nearest_normals import EQUAL
+from strays.errors import ModelError
 from strays.sampling import evenly
 
 if TYPE_CHECKING:
@@ -74,24 +76,24 @@ class AutoDetector(Detector):
         "memory": [Interval(Integral, 2, None, closed="left")],
     }
     left_out_scores: ClassVar = True
-    _state: ClassVar = (
-        "rows_",
-        "n_normals_",
-        "n_known_",
-        "n_set_aside_",
-        "center_",
-        "scale_",
-        "field_",
-        "kernel_",
-        "linear_",
-        "left_out_",
-        "location_",
-        "spread_",
-        "weights_",
-        "bias_",
-        "auc_",
-        "auc_of_distances_",
-    )
+    _state: ClassVar = {
+        "rows_": EMBEDDED,
+        "n_normals_": Array((), WHOLE, low=2),
+        "n_known_": Array((), WHOLE, low=0),
+        "n_set_aside_": Array((), WHOLE, low=0),
+        "center_": Array(("d",)),
+        "scale_": Array(low=1e-30),
+        "field_": Array(("n",)),
+        "kernel_": Array(("n",)),
+        "linear_": Array(("d and b",), fewest=2),
+        "left_out_": Array(("n_normals_", len(PARTS))),
+        "location_": Array((len(PARTS),)),
+        "spread_": Array((len(PARTS),), low=0.9 * mixing.VARIES**0.5),
+        "weights_": Array((len(PARTS) + 2,)),
+        "bias_": Array(),
+        "auc_": Array(low=0, high=100, may_be_nan=True),
+        "auc_of_distances_": Array(low=0, high=100, may_be_nan=True),
+    }
 
     def __init__(self, n_neighbors: int = 5, memory: int = 4096, flag_rate: float = 0.05) -> None:
         self.n_neighbors = n_neighbors
@@ -165,6 +167,13 @@ class AutoDetector(Detector):
         highest = np.zeros(len(normals), dtype=bool)
         highest[np.argsort(-normals, kind="stable")[: int(MOST_SET_ASIDE * len(normals))]] = True
         return highest & (normals > np.median(known))
+
+    def _check_state(self) -> None:
+        if self.n_normals_ > len(self.rows_) or len(self.linear_) != self.n_features_in_ + 1:
+            raise ModelError(
+                f"the saved AutoDetector has {self.n_normals_} normals in {len(self.rows_)} rows and "
+                f"{len(self.linear_)} weights for {self.n_features_in_} features, which do not fit; fit it again"
+            )
 
     # ---- scoring -----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
 
 A detector sees embeddings and labels, never a text. Labels are +1 (normal), -1 (anomaly) and 0 (unlabelled, presumed
 normal). A detector writes `_fit(X, y)` and `_anomaly_score(X)` and names the arrays that make up its fitted state in
-`_state`, from which it can be saved and restored without pickle.
+`_state`, with what they must be, from which it can be saved and restored without pickle.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from strays.errors import DataError, ModelError, StraysWarning
+from strays.arrays import FLOATS, LARGEST_EMBEDDED, WHOLE, Array, check_arrays
+from strays.errors import DataError, StraysWarning
 
 FLAG_RATE = Interval(Real, 0, 0.5, closed="neither")
 COUNT = Interval(Integral, 1, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+# Rows kept to compare with, as many as there are features wide.
+EMBEDDED = Array(("n", "d"), FLOATS, -LARGEST_EMBEDDED, LARGEST_EMBEDDED, fewest=2)
+_COMMON_STATE = {"offset_": Array(), "n_features_in_": Array((), WHOLE, low=1, high=2**31)}
 
 
 class Detector(OutlierMixin, BaseEstimator, ABC):
@@ -36,8 +40,9 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
 
     # Limits of the parameters, in scikit-learn's form; checked in fit, since constructors only store.
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"flag_rate": [FLAG_RATE]}
-    # Fitted attributes, arrays or lists of arrays, from which anomaly_score follows.
-    _state: ClassVar[tuple[str, ...]] = ()
+    # Fitted attributes, arrays or lists of arrays, from which anomaly_score follows. In shapes "d" is the number of
+    # features, and the name of a number in the state is that number.
+    _state: ClassVar[dict[str, Array | list[Array]]] = {}
     # Whether the scores of two fits on nearly the same rows can be compared with one another.
     comparable_fits: ClassVar[bool] = True
     # Whether presumed normal training rows get the scores they would have if they had not been trained on.
@@ -74,7 +79,14 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
         """One float for each row; higher is odder."""
         check_is_fitted(self)
         X = self._checked_rows(X, reset=False)
-        return np.asarray(self._anomaly_score(X), dtype=np.float64)
+        with np.errstate(all="ignore"):  # what comes of an overflow is noticed below
+            scores = np.asarray(self._anomaly_score(X), dtype=np.float64)
+        if not np.isfinite(scores).all():
+            bad = int(np.argmin(np.isfinite(scores)))
+            raise DataError(
+                f"X[{bad}] has numbers too large to score (up to {np.abs(X[bad]).max():.1e}); scale the rows"
+            )
+        return scores
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The negated anomaly score; lower is odder, as in scikit-learn."""
@@ -96,7 +108,7 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
         """The fitted state as named arrays; a list of arrays becomes name.0, name.1, ..."""
         check_is_fitted(self)
         state: dict[str, np.ndarray] = {}
-        for name in (*self._state, "offset_", "n_features_in_"):
+        for name in (*self._state, *_COMMON_STATE):
             value = getattr(self, name)
             if isinstance(value, list):
                 state |= {f"{name}.{i}": np.asarray(part) for i, part in enumerate(value)}
@@ -105,18 +117,27 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
         return state
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> Self:
-        """Become fitted from what get_state gave."""
-        for name in (*self._state, "offset_", "n_features_in_"):
-            parts = [state[f"{name}.{i}"] for i in range(len(state)) if f"{name}.{i}" in state]
-            if not parts and name not in state:
-                raise ModelError(
-                    f"the saved {type(self).__name__} has no array {name!r}: the model is incomplete; fit it again"
-                )
-            if parts:
-                setattr(self, name, parts)
+        """Become fitted from what get_state gave; an error where parameters or arrays could not come from a fit."""
+        self._validate_params()
+        expected = self._state | _COMMON_STATE
+        flat: dict[str, Array] = {}
+        for name, array in expected.items():
+            flat |= {f"{name}.{i}": part for i, part in enumerate(array)} if isinstance(array, list) else {name: array}
+        numbers = {name: array for name, array in flat.items() if array.types == WHOLE and not array.shape}
+        check_arrays(state, numbers)
+        sizes = {name: int(state[name]) for name in numbers}
+        sizes["d"] = sizes["n_features_in_"]
+        check_arrays(state, flat, sizes)
+        for name, array in expected.items():
+            if isinstance(array, list):
+                setattr(self, name, [state[f"{name}.{i}"] for i in range(len(array))])
             else:
-                setattr(self, name, state[name] if state[name].ndim else state[name].item())
+                setattr(self, name, state[name] if array.shape else state[name].item())
+        self._check_state()
         return self
+
+    def _check_state(self) -> None:
+        """Raise ModelError where a state that is right array by array makes no sense as a whole."""
 
     def _checked_rows(self, X: Any, **options: Any) -> np.ndarray:
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from strays.arrays import Array
 from strays.detectors.base import Detector
 
 
@@ -28,7 +29,7 @@ class CentroidDistance(Detector):
         Mean of the rows not labelled -1, shape (d,).
     """
 
-    _state: ClassVar = ("center_",)
+    _state: ClassVar = {"center_": Array(("d",))}
 
     def __init__(self, flag_rate: float = 0.05) -> None:
         self.flag_rate = flag_rate

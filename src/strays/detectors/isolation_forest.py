@@ -15,7 +15,9 @@ import numpy as np
 from sklearn import ensemble
 from sklearn.utils._param_validation import Interval
 
+from strays.arrays import WHOLE, Array
 from strays.detectors.base import COUNT, Detector
+from strays.errors import ModelError
 
 
 class IsolationForest(Detector):
@@ -53,7 +55,15 @@ class IsolationForest(Detector):
         "max_features": [Interval(Real, 0, 1, closed="right")],
         "random_state": ["random_state"],
     }
-    _state: ClassVar = ("left_", "right_", "feature_", "threshold_", "path_", "roots_", "norm_")
+    _state: ClassVar = {
+        "left_": Array(("nodes",), WHOLE, low=0),
+        "right_": Array(("nodes",), WHOLE, low=0),
+        "feature_": Array(("nodes",), WHOLE, low=0),
+        "threshold_": Array(("nodes",)),
+        "path_": Array(("nodes",), low=0),
+        "roots_": Array(("trees",), WHOLE, low=0, ascending=True),
+        "norm_": Array(low=0),
+    }
 
     def __init__(
         self,
@@ -97,6 +107,17 @@ class IsolationForest(Detector):
         )
         self.roots_ = np.array(roots)
         self.norm_ = float(_mean_search_depth(np.array([m]))[0])
+
+    def _check_state(self) -> None:
+        """Children stand after their parents in the same tree, so that every walk ends, soon, and at a leaf."""
+        n, own = len(self.left_), np.arange(len(self.left_))
+        tree = np.searchsorted(self.roots_, own, side="right")
+        end = np.r_[self.roots_, n][np.minimum(tree, len(self.roots_))]
+        in_order = all(((child >= own) & (child < end)).all() for child in (self.left_, self.right_))
+        leaves = (self.left_ == own) == (self.right_ == own)
+        first = self.roots_[0] == 0 and (np.diff(self.roots_) > 0).all() and self.roots_[-1] < n
+        if not (first and in_order and leaves.all() and self.feature_.max() < self.n_features_in_):
+            raise ModelError("the trees of the saved IsolationForest lead nowhere; the model is damaged, fit it again")
 
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
         X = X.astype(np.float32)  # scikit-learn's trees are grown, and so must be read, in float32

@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import neighbors
 
-from strays.detectors.base import COUNT, Detector
+from strays.arrays import Array
+from strays.detectors.base import COUNT, EMBEDDED, Detector
 
 
 class LocalOutlierFactor(Detector):
@@ -40,7 +41,7 @@ class LocalOutlierFactor(Detector):
         **Detector._parameter_constraints,
         "n_neighbors": [COUNT],
     }
-    _state: ClassVar = ("rows_", "k_distance_", "lrd_")
+    _state: ClassVar = {"rows_": EMBEDDED, "k_distance_": Array(("n",), low=0), "lrd_": Array(("n",), low=0)}
 
     def __init__(self, n_neighbors: int = 20, flag_rate: float = 0.05) -> None:
         self.n_neighbors = n_neighbors

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from strays.arrays import Array
 from strays.detectors import network
 from strays.detectors.base import POSITIVE, Detector
 
@@ -38,7 +39,7 @@ class LogisticHead(Detector):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**Detector._parameter_constraints, "C": [POSITIVE]}
-    _state: ClassVar = ("coef_", "intercept_", "center_")
+    _state: ClassVar = {"coef_": Array(("d",)), "intercept_": Array(), "center_": Array(("d",))}
 
     def __init__(self, C: float = 1.0, flag_rate: float = 0.05) -> None:
         self.C = C

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import neighbors
 
-from strays.detectors.base import COUNT, Detector
+from strays.detectors.base import COUNT, EMBEDDED, Detector
 
 # Rows nearer than this share of their length are the same row: rounding leaves a little.
 EQUAL = 1e-6
@@ -42,7 +42,7 @@ class NearestNormals(Detector):
         **Detector._parameter_constraints,
         "n_neighbors": [COUNT],
     }
-    _state: ClassVar = ("rows_",)
+    _state: ClassVar = {"rows_": EMBEDDED}
 
     def __init__(self, n_neighbors: int = 5, flag_rate: float = 0.05) -> None:
         self.n_neighbors = n_neighbors

@@ -18,6 +18,7 @@ from sklearn import svm
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from strays.arrays import Array
 from strays.detectors.base import POSITIVE, Detector
 
 ROWS_AT_ONCE = 1024
@@ -61,7 +62,12 @@ class OneClassSVM(Detector):
         "nu": [Interval(Real, 0, 1, closed="right")],
         "gamma": [POSITIVE, StrOptions({"scale"})],
     }
-    _state: ClassVar = ("support_vectors_", "alpha_", "rho_", "gamma_")
+    _state: ClassVar = {
+        "support_vectors_": Array(("n", "d")),
+        "alpha_": Array(("n",)),
+        "rho_": Array(),
+        "gamma_": Array(low=0),
+    }
 
     def __init__(self, nu: float = 0.5, gamma: float | str = "scale", flag_rate: float = 0.05) -> None:
         self.nu = nu

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from strays.arrays import Array
 from strays.detectors import network
 from strays.detectors.base import Detector
 
@@ -18,7 +19,11 @@ from strays.detectors.base import Detector
 class SphereDetector(Detector):
     """Base of the detectors that score a row by the distance of its latent to a centre."""
 
-    _state: ClassVar = ("weights_", "center_", "scale_")
+    _state: ClassVar = {
+        "weights_": [Array(("hidden", "d")), Array(("latent", "hidden"))],
+        "center_": Array(("latent",)),
+        "scale_": Array(low=1e-30),
+    }
     # Each starts somewhere else, and sets its scale on rows that it has seen.
     comparable_fits: ClassVar = False
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from strays.cache import EmbeddingCache
 from strays.encoders.base import Encoder, LoadedEncoder, StreamingEncoder
-from strays.encoders.settings import POOLINGS, PRECISIONS, EncoderSettings
+from strays.encoders.settings import EncoderSettings
 from strays.encoders.sources import NAMED, is_static
 from strays.errors import UsageError
 
@@ -58,19 +58,14 @@ def load_encoder(
     progress
         Called with (texts done, texts in all) as encoding goes on.
     """
-    if pooling not in (None, *POOLINGS):
-        raise UsageError(f"pooling is {pooling!r}; expected {' or '.join(map(repr, POOLINGS))}")
-    if max_length is not None and max_length < 3:
-        raise UsageError(f"max_length is {max_length}; expected at least 3, since two tokens mark a text's ends")
-    if precision not in (None, *PRECISIONS):
-        raise UsageError(f"precision is {precision!r}; expected {' or '.join(map(repr, PRECISIONS))}")
+    settings = EncoderSettings(str(name), revision, pooling, normalize, max_length, precision)
+    settings.check()
     if runtime not in RUNTIMES:
         raise UsageError(f"runtime is {runtime!r}; expected one of {', '.join(map(repr, RUNTIMES))}")
     if runtime == "torch" and precision == "int8":
         raise UsageError("precision is 'int8' and runtime 'torch'; expected precision='full', or runtime='onnx'")
     if tokens_per_batch is not None and tokens_per_batch < 1:
         raise UsageError(f"tokens_per_batch is {tokens_per_batch}; expected at least 1")
-    settings = EncoderSettings(str(name), revision, pooling, normalize, max_length, precision)
     if is_static(settings.name):
         from strays.encoders.static import StaticEncoder
 

@@ -66,20 +66,26 @@ def kept_or_made(
 
 def distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | None = None) -> Distilled:
     """Run every piece through the transformer and make the table."""
+    try:
+        return _distil(teacher, pooling, progress)
+    except EncoderError:
+        raise
+    except Exception as error:  # whatever a damaged or foreign file makes the libraries raise
+        raise EncoderError(
+            f"could not load the encoder in {teacher}, or run it ({first_line(error):.300}). Expected a complete "
+            "BERT-like model to distil; get its files again"
+        ) from error
+
+
+def _distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | None) -> Distilled:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from strays.encoders.transformer import _quiet
+    from strays.encoders.transformer import FILES_ALONE, _quiet
 
-    try:
-        with _quiet():
-            wrapped = AutoTokenizer.from_pretrained(teacher, local_files_only=True)
-            model = AutoModel.from_pretrained(teacher, local_files_only=True, dtype=torch.float32).eval()
-    except Exception as error:  # whatever a damaged or foreign file makes the loader raise
-        raise EncoderError(
-            f"could not load the encoder in {teacher} ({first_line(error)}). Expected a complete BERT-like model to "
-            "distil; get its files again"
-        ) from error
+    with _quiet():
+        wrapped = AutoTokenizer.from_pretrained(teacher, **FILES_ALONE)
+        model = AutoModel.from_pretrained(teacher, **FILES_ALONE, dtype=torch.float32).eval()
     if not wrapped.is_fast:
         raise EncoderError(f"the tokenizer in {teacher} is a slow one, which cannot be distilled; use another encoder")
     tokenizer = wrapped.backend_tokenizer

@@ -7,10 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from strays.errors import EncoderError, first_line
+from strays.arrays import whole_number
+from strays.errors import EncoderError, UsageError, first_line
 
 POOLINGS = ("mean", "cls")
 PRECISIONS = ("full", "int8")
+# Longer names and texts than any there are: of an encoder in characters, of a text in tokens.
+LONGEST_NAME, LONGEST_TEXT = 4096, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,27 @@ class EncoderSettings:
     max_length: int | None = None
     precision: str | None = None
 
+    def check(self) -> None:
+        """Raise unless each of them is something that could be meant; a saved model may say anything."""
+        for what, value in (("name", self.name), ("revision", self.revision)):
+            if value is not None and not (
+                isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_NAME
+            ):
+                raise UsageError(f"an encoder's {what} is {value!r:.60}; expected a printable string")
+        # A revision becomes part of a path in the hub's cache.
+        if self.revision is not None and (".." in self.revision or self.revision.startswith("/")):
+            raise UsageError(f"revision is {self.revision!r:.60}; expected a commit, tag or branch")
+        for what, value, options in (("pooling", self.pooling, POOLINGS), ("precision", self.precision, PRECISIONS)):
+            if value is not None and value not in options:
+                raise UsageError(f"{what} is {value!r:.60}; expected {' or '.join(map(repr, options))}")
+        if self.normalize not in (None, True, False):
+            raise UsageError(f"normalize is {self.normalize!r:.60}; expected True, False or None")
+        if self.max_length is not None and not whole_number(self.max_length, 3, LONGEST_TEXT):
+            raise UsageError(
+                f"max_length is {self.max_length!r:.60}; expected at least 3, since two tokens mark a text's ends, and "
+                f"at most {LONGEST_TEXT:,}"
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for a model's config."""
         return asdict(self)
@@ -34,17 +58,19 @@ def own_settings(folder: Path) -> EncoderSettings:
     modules_file = folder / "modules.json"
     if not modules_file.is_file():
         return EncoderSettings(str(folder), pooling="mean", normalize=False)
-    modules = {module["type"].rpartition(".")[2]: module["path"] for module in _read_json(modules_file)}
+    try:
+        modules = {str(module["type"]).rpartition(".")[2]: str(module["path"]) for module in _read_json(modules_file)}
+    except (KeyError, TypeError) as error:
+        raise EncoderError(f"{modules_file} does not list modules; get the model's files again") from error
     foreign = set(modules) - {"Transformer", "Pooling", "Normalize"}
     if foreign:
         raise EncoderError(
-            f"{folder} has a {', '.join(sorted(foreign))} module, which strays does not run; load it with "
+            f"{folder} has a {', '.join(sorted(foreign))[:200]} module, which strays does not run; load it with "
             "sentence-transformers and pass that object as the encoder: any object with encode(texts) will do"
         )
-    length_file = folder / "sentence_bert_config.json"
     pooling = "mean"
     if "Pooling" in modules:
-        config = _read_json(folder / modules["Pooling"] / "config.json")
+        config = _read_object(folder, f"{modules['Pooling']}/config.json")
         chosen = [
             key.removeprefix("pooling_mode_") for key, on in config.items() if key.startswith("pooling_mode_") and on
         ]
@@ -55,8 +81,16 @@ def own_settings(folder: Path) -> EncoderSettings:
         str(folder),
         pooling=pooling,
         normalize="Normalize" in modules,
-        max_length=_read_json(length_file).get("max_seq_length") if length_file.is_file() else None,
+        max_length=_own_length(folder),
     )
+
+
+def _own_length(folder: Path) -> int | None:
+    name = "sentence_bert_config.json"
+    length = _read_object(folder, name).get("max_seq_length") if (folder / name).is_file() else None
+    if length is not None and not whole_number(length, 3, LONGEST_TEXT):
+        raise EncoderError(f"{folder / name} gives the length {length!r:.60}; expected a number of tokens, 3 or more")
+    return length
 
 
 def position_limit(config: Any, tokenizer: Any) -> int:
@@ -70,8 +104,19 @@ def first_position(config: Any) -> int:
     return (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
 
 
+def _read_object(folder: Path, name: str) -> dict[str, Any]:
+    """A JSON object from a file of the folder; names are the model's own, and may lead nowhere else."""
+    path = folder / name
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        raise EncoderError(f"{folder} names the file {name!r:.60}, which is not in it; get the model's files again")
+    found = _read_json(path)
+    if not isinstance(found, dict):
+        raise EncoderError(f"{path} holds a {type(found).__name__}; expected an object. Get the model's files again")
+    return found
+
+
 def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise EncoderError(f"could not read {path} ({first_line(error)}); get the model's files again") from error

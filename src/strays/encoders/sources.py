@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
@@ -47,8 +48,14 @@ FAST = "fast"
 
 def find_folder(name: str, revision: str | None = None) -> Path:
     """The local folder with the files of an encoder; downloads it where it has to and may."""
-    folder = Path(name).expanduser()
-    if name not in NAMED and (folder.is_dir() or name.startswith((".", "/", "~")) or name.count("/") > 1):
+    try:
+        folder = Path(name).expanduser()
+        is_folder = folder.is_dir()
+    except (OSError, RuntimeError) as error:  # a name too long for a file, a user who is unknown here
+        raise EncoderError(
+            f"no encoder {name!r:.200} ({first_line(error):.200}); expected a name or a folder"
+        ) from error
+    if name not in NAMED and (is_folder or name.startswith((".", "/", "~")) or name.count("/") > 1):
         return _local_folder(folder)
     if name == "default" and revision is None and (bundled := bundled_folder()):
         verify_bundle(bundled / "model.safetensors")
@@ -95,7 +102,7 @@ def verify_bundle(weights: Path) -> None:
 
 def weight_files(folder: Path) -> list[Path]:
     """The files that hold a model's weights: safetensors, or else PyTorch's."""
-    return sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
+    return _plain(folder.glob("*.safetensors")) or _plain(folder.glob("pytorch_model*.bin"))
 
 
 def vocabulary_files(folder: Path) -> list[Path]:
@@ -103,7 +110,12 @@ def vocabulary_files(folder: Path) -> list[Path]:
     whole = folder / "tokenizer.json"
     if whole.is_file():
         return [whole]
-    return [path for name in ("vocab.txt", "vocab.json", "merges.txt", "*.model") for path in sorted(folder.glob(name))]
+    return [path for name in ("vocab.txt", "vocab.json", "merges.txt", "*.model") for path in _plain(folder.glob(name))]
+
+
+def _plain(paths: Iterable[Path]) -> list[Path]:
+    """Files in order; a device would be read for ever. Links are followed: the hub's cache is made of them."""
+    return sorted(path for path in paths if path.is_file())
 
 
 def sha256(path: Path) -> str:

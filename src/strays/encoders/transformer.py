@@ -25,11 +25,13 @@ from strays.encoders.cores import usable_cores
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
 from strays.encoders.tokens import Batch, Tokens
 from strays.encoders.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime, torch_device
-from strays.errors import EncoderError, StraysWarning, UsageError, first_line
+from strays.errors import EncoderError, StraysError, StraysWarning, UsageError, first_line
 
 if TYPE_CHECKING:
     import torch
 
+# How transformers is to load: what is there, and never code that comes with it; it would ask on stdin otherwise.
+FILES_ALONE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 # Embeddings looked up in the cache and put there together.
 LOOKED_UP_TOGETHER, KEPT_TOGETHER = 16_384, 65_536
 # Pieces of texts that make up a GPU's batches: the larger these are, the less it has to wait.
@@ -211,7 +213,10 @@ class TransformerEncoder:
         if not texts:
             return
         fresh: list[tuple[np.ndarray, np.ndarray]] = []
-        with closing(self._tokens.batches(texts, self.tokens_per_batch or self._runtime.tokens_per_batch)) as batches:
+        with (
+            self._loading(),
+            closing(self._tokens.batches(texts, self.tokens_per_batch or self._runtime.tokens_per_batch)) as batches,
+        ):
             for rows, embeddings in self._runtime.run(batches):
                 yield rows, embeddings
                 if self._cache is not None:
@@ -247,7 +252,8 @@ class TransformerEncoder:
         own = own_settings(self.folder)
         given = {key: value for key, value in self.settings.to_dict().items() if value is not None}
         settings = replace(own, **given)
-        limit = position_limit(self._config, self._tokenizer)
+        with self._loading():
+            limit = position_limit(self._config, self._tokenizer)
         length = min(settings.max_length or limit, limit)
         if settings.pooling not in POOLINGS:
             raise EncoderError(
@@ -328,21 +334,21 @@ class TransformerEncoder:
         from transformers import AutoModel
 
         with _quiet(), self._loading():
-            return AutoModel.from_pretrained(self.folder, local_files_only=True, dtype=torch.float32).eval()
+            return AutoModel.from_pretrained(self.folder, **FILES_ALONE, dtype=torch.float32).eval()
 
     @cached_property
     def _config(self) -> Any:
         from transformers import AutoConfig
 
         with _quiet(), self._loading():
-            return AutoConfig.from_pretrained(self.folder, local_files_only=True)
+            return AutoConfig.from_pretrained(self.folder, **FILES_ALONE)
 
     @cached_property
     def _tokenizer(self) -> Any:
         from transformers import AutoTokenizer
 
         with _quiet(), self._loading():
-            return AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
+            return AutoTokenizer.from_pretrained(self.folder, **FILES_ALONE)
 
     @cached_property
     def _tokens(self) -> Tokens:
@@ -356,9 +362,11 @@ class TransformerEncoder:
     def _loading(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # whatever a damaged or foreign file makes the loader raise
+        except StraysError:
+            raise
+        except Exception as error:  # whatever a damaged or foreign file makes the libraries raise
             raise EncoderError(
-                f"could not load the encoder in {self.folder} ({first_line(error)}). "
+                f"could not load the encoder in {self.folder}, or run it ({first_line(error):.300}). "
                 "Expected a complete BERT-like model; get its files again"
             ) from error
 

@@ -45,7 +45,7 @@ def cut(
     waiting: list[pa.RecordBatch] = []
     n = 0
     for batch in table.batches(first_row):
-        bytes_to = np.cumsum(sum(_row_bytes(column) for column in batch.columns))  # up to and with each row
+        bytes_to = np.cumsum(row_bytes(batch))  # up to and with each row
         start = 0
         while start < len(batch):
             before = bytes_to[start - 1] if start else 0
@@ -62,16 +62,21 @@ def cut(
         yield Chunk(at, pa.Table.from_batches(waiting, table.schema), last=True)
 
 
-def _row_bytes(array: pa.Array) -> np.ndarray:
-    """About how many bytes each entry holds: its strings in full, eight for anything else."""
+def row_bytes(batch: pa.RecordBatch) -> np.ndarray:
+    """About how many bytes each row takes."""
+    return np.add.reduce([np.zeros(len(batch)), *map(_entry_bytes, batch.columns)])
+
+
+def _entry_bytes(array: pa.Array) -> np.ndarray:
+    """About how many bytes each entry takes: a string's own and those that say where it is, eight for anything else."""
     array = _simplified(array)
     if pa.types.is_struct(array.type):
-        return np.add.reduce([np.zeros(len(array)), *map(_row_bytes, array.flatten())])
+        return np.add.reduce([np.zeros(len(array)), *map(_entry_bytes, array.flatten())])
     if pa.types.is_large_list(array.type):
-        inner = np.r_[0, np.cumsum(_row_bytes(pc.list_flatten(array)))]
+        inner = np.r_[0, np.cumsum(_entry_bytes(pc.list_flatten(array)))]
         ends = np.r_[0, np.cumsum(_lengths(array))]
         return inner[ends[1:]] - inner[ends[:-1]]
-    return _lengths(array) if pa.types.is_large_binary(array.type) else np.full(len(array), 8)
+    return _lengths(array) + 4 if pa.types.is_large_binary(array.type) else np.full(len(array), 8)
 
 
 def _feed(hashed: hashlib.blake2b, array: pa.Array) -> None:

@@ -11,6 +11,8 @@ from strays.errors import DataError
 
 # Marks a column whose strings are JSON texts of values that Arrow has no one type for.
 JSON_TEXT = {b"strays": b"json"}
+# Columns that an error lists.
+MOST_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,6 @@ class Table:
 
     def text_column(self, asked: str | None = None, *, besides: tuple[str | None, ...] = ()) -> str:
         """The column with the texts: the one asked for, the one called text, or the only one it can be."""
-        listed = ", ".join(map(repr, self.columns))
         if asked is not None:
             self.require_column(asked, "--text-column")
             return self._checked_text_column(asked)
@@ -52,18 +53,23 @@ class Table:
         if len(possible) == 1:
             return possible[0]
         what = "several columns could hold the texts" if possible else "no column holds texts"
-        raise DataError(f"{self.name}: {what}; its columns are {listed}. Name the right one with --text-column")
+        raise DataError(f"{self.name}: {what}; its columns are {self._listed()}. Name the right one with --text-column")
 
     def _checked_text_column(self, name: str) -> str:
         field = self.schema.field(name)
         if _is_text(field):
             return name
         kind = "values of several kinds" if field.metadata == JSON_TEXT else str(field.type)
-        listed = ", ".join(map(repr, self.columns))
         raise DataError(
-            f"{self.name}: column {name!r} holds {kind}, not texts alone; expected a column of strings. "
-            f"Its columns are {listed}"
+            f"{self.name}: column {name!r:.60} holds {kind:.200}, not texts alone; expected a column of strings. "
+            f"Its columns are {self._listed()}"
         )
+
+    def _listed(self) -> str:
+        """The columns in words; of many the first."""
+        words = ", ".join(f"{name!r:.60}" for name in self.columns[:MOST_LISTED])
+        more = len(self.columns) - MOST_LISTED
+        return f"{words} and {more:,} more" if more > 0 else words
 
     def texts(self, column: str) -> Iterator[list[str | None]]:
         """The texts of each batch; None where a row has none, or only blanks."""
@@ -73,16 +79,14 @@ class Table:
     def require_column(self, name: str, option: str) -> None:
         """Raise unless there is such a column."""
         if name not in self.columns:
-            listed = ", ".join(map(repr, self.columns))
-            raise DataError(f"{self.name}: there is no column {name!r} ({option}); its columns are {listed}")
+            raise DataError(
+                f"{self.name}: there is no column {name!r:.60} ({option}); its columns are {self._listed()}"
+            )
 
 
 def texts_of(batch: pa.RecordBatch, column: str) -> list[str | None]:
     """One batch's texts; None where a row has none, or only blanks."""
-    try:
-        values = batch.column(column).cast(pa.string()).to_pylist()
-    except UnicodeDecodeError as error:
-        raise DataError(f"column {column!r} holds bytes that are not UTF-8 ({error}); write the file anew") from error
+    values = batch.column(column).cast(pa.string()).to_pylist()
     return [text if text and not text.isspace() else None for text in values]
 
 

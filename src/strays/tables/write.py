@@ -17,21 +17,24 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, time
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from strays.errors import DataError, UsageError
+from strays.errors import DataError, UsageError, first_line
 from strays.tables.read import SEPARATORS, format_of
 from strays.tables.table import JSON_TEXT
 
 OUTPUT_FORMATS = ("csv", "tsv", "jsonl", "parquet")
 # A spreadsheet runs a cell that begins with one of these as a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-# Rows of one parquet row group.
-ROW_GROUP = 65_536
+# Rows of one parquet row group, and bytes, so that long rows do not pile up; more than any part of a job has.
+ROW_GROUP, ROW_GROUP_BYTES = 65_536, 2**27
+# What is turned into Python's values at once.
+WRITTEN_BYTES, WRITTEN_CELLS = 2**22, 200_000
 
 WriteBatch = Callable[[pa.RecordBatch], None]
 
@@ -50,7 +53,15 @@ def open_writer(
         complete_file(path) as file,
         make(file, schema) if make else _csv_writer(file, schema, SEPARATORS[format], safe_cells) as write,
     ):
-        yield write
+        yield partial(_named, write, path)
+
+
+def _named(write: WriteBatch, path: str, batch: pa.RecordBatch) -> None:
+    """Write a batch; an error names the file."""
+    try:
+        write(batch)
+    except (DataError, pa.ArrowException) as error:
+        raise DataError(f"{path}: could not be written: {first_line(error)}") from error
 
 
 def output_format(path: str, format: str | None = None) -> str:
@@ -128,7 +139,7 @@ def _parquet_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
 
     def write(batch: pa.RecordBatch) -> None:
         waiting.append(batch)
-        if sum(len(b) for b in waiting) >= ROW_GROUP:
+        if sum(len(b) for b in waiting) >= ROW_GROUP or sum(b.nbytes for b in waiting) >= ROW_GROUP_BYTES:
             flush()
 
     with pq.ParquetWriter(file, schema) as writer:
@@ -141,11 +152,13 @@ def _jsonl_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
     json_columns = [field.name for field in schema if field.metadata == JSON_TEXT]
 
     def write(batch: pa.RecordBatch) -> None:
-        for row in batch.to_pylist():
-            for name in json_columns:
-                row[name] = None if row[name] is None else json.loads(row[name])
-            line = json.dumps(_plain(row), ensure_ascii=False, allow_nan=False)
-            file.write(line.encode("utf-8") + b"\n")
+        for part in _slices(batch):
+            for values in zip(*map(_values, part.columns), strict=True):
+                row = dict(zip(schema.names, values, strict=True))
+                for name in json_columns:
+                    row[name] = None if row[name] is None else json.loads(row[name])
+                line = json.dumps(_plain(row), ensure_ascii=False, allow_nan=False)
+                file.write(line.encode("utf-8") + b"\n")
 
     yield write
 
@@ -165,8 +178,35 @@ def _csv_writer(file: IO[bytes], schema: pa.Schema, separator: str, safe_cells: 
         lines = (separator.join(map(cell, row)) or '""' for row in rows)
         file.write("".join(line + "\n" for line in lines).encode("utf-8"))
 
+    def write(batch: pa.RecordBatch) -> None:
+        for part in _slices(batch):
+            put(zip(*map(_values, part.columns), strict=True))
+
     put([schema.names])
-    yield lambda batch: put(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    yield write
+
+
+def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in pieces that take little memory as Python's values."""
+    cells = len(batch) * max(batch.num_columns, 1)
+    pieces = 1 + max(batch.nbytes // WRITTEN_BYTES, cells // WRITTEN_CELLS)
+    step = max(1, len(batch) // pieces)
+    for start in range(0, len(batch), step):
+        yield batch.slice(start, step)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """A column's values; what Python has no value for, such as dates after the year 9999, as Arrow writes them."""
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        try:
+            return list(column.cast(pa.string()).to_pylist())
+        except pa.ArrowException:
+            raise DataError(
+                f"a column of {column.type!s:.200} has values that this format cannot hold ({first_line(error):.200}); "
+                "write parquet, or leave the column away"
+            ) from error
 
 
 def _cell_text(value: Any) -> str:
