@@ -34,6 +34,10 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.fit_speed
 	$(BIN)/python -m benchmarks.auto_speed
 	$(BIN)/python -m benchmarks.desk
+	$(BIN)/python -m benchmarks.serve
+	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.attacks.models
+	$(BIN)/python -m benchmarks.attacks.tables
 	$(BIN)/python -m benchmarks.attacks.models
 	$(BIN)/python -m benchmarks.attacks.tables
 	$(BIN)/python -m benchmarks.big_file --fit-rows 10000 --part-rows 25000
@@ -47,12 +51,13 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.validity --data "$(DATA)" --corpora $(ENGLISH)
 	$(BIN)/strays study 5.1 5.2-ag --data "$(DATA)" --out benchmarks/results/paper
 
-# Make docs/paper.md, docs/regret.md, docs/speed.md, the figures in docs/review.md and the README again from the rows.
+# Make docs/paper.md, docs/regret.md, docs/speed.md, the figures in docs/review.md, docs/operations.md and the README again from the rows.
 page: $(INSTALLED)
 	$(BIN)/strays study --out benchmarks/results/paper --page docs/paper.md
 	$(BIN)/python -m benchmarks.regret --page
 	$(BIN)/python -m benchmarks.speed_page
 	$(BIN)/python -m benchmarks.desk_page
+	$(BIN)/python -m benchmarks.operations_page
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis

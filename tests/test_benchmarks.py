@@ -249,13 +249,6 @@ def test_the_server_keeps_its_bars() -> None:
     assert served["memory"]["last_third_mb"] < 1.03 * served["memory"]["first_third_mb"]
 
 
-def test_nothing_broke_under_the_attacks() -> None:
-    for name in ("attacks_models.json", "attacks_tables.json"):
-        found = json.loads((RESULTS / name).read_text())
-        assert found["cases"] >= 10_000
-        assert {outcome for outcome, n in found["outcomes"].items() if n} == {"worked", "refused"}, name
-
-
 def test_a_cluster_gives_what_one_machine_gives() -> None:
     jobs = json.loads((RESULTS / "cluster.json").read_text())["jobs"]
     compared = [run for job in jobs for run in job["results"] if "rows_compared" in run]

@@ -55,8 +55,6 @@ def test_what_cannot_be_done(model: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="max_false_share looks at"):
         score_in_pandas(tmp_path / "together")
     score_in_pandas(tmp_path / "together", flag_rate=0.1)
-    with pytest.raises(UsageError, match="no such option: text"):
-        score_in_pandas(model, text="title")
     with pytest.raises(StraysError, match="none"):
         score_in_pandas(tmp_path / "none")
     score = score_in_pandas(model, text_column="title")

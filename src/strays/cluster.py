@@ -368,6 +368,11 @@ def _connected(address: str | None) -> Iterator[Any]:
     import ray
 
     with ExitStack() as stack:
+        if address is not None and ray.is_initialized() and ray.get_runtime_context().gcs_address != address:
+            raise UsageError(
+                f"this process is connected to Ray at {ray.get_runtime_context().gcs_address} and the address is "
+                f"{address}; leave one of them away"
+            )
         if not ray.is_initialized():
             if address is None or _host_and_port(address)[0] in LOOPBACK:
                 stack.enter_context(_on_loopback())

@@ -12,14 +12,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from strays.errors import DataError, ModelError, UsageError, first_line
 from strays.model import TextOutlierDetector
+from strays.persistence import CONFIG
 from strays.scoring.rows import SCORE_FIELDS, judge_rows, require_free, score_texts, without_cache
 from strays.tables import texts_of
 
@@ -36,8 +38,9 @@ def score_in_pandas(
     text_column: str = "text",
     max_false_alarms: float | None = None,
     flag_rate: float | None = None,
+    max_false_share: float | None = None,
+    top: int | None = None,
     device: str = "auto",
-    **together: Any,
 ) -> ScoreFrames:
     """A function that adds anomaly_score, p_value and flagged to data frames, as they come.
 
@@ -45,14 +48,10 @@ def score_in_pandas(
     worker process loads the model once. `max_false_alarms` or `flag_rate` takes the place of the model's threshold;
     `top` and `max_false_share`, which look at all rows together, are refused.
     """
-    refused = ("top", "max_false_share")
-    if unknown := set(together) - set(refused):
-        raise UsageError(
-            f"no such option: {', '.join(sorted(unknown))}; expected max_false_alarms, flag_rate or device"
-        )
+    require_pandas()
     folder, rule = str(Path(model).absolute()), (max_false_alarms, flag_rate)
     first = _load(folder, rule, device)
-    given = next((name for name in refused if together.get(name) is not None), None)
+    given = "top" if top is not None else "max_false_share" if max_false_share is not None else None
     if given or first.threshold_.together:
         raise UsageError(
             f"{given or first.threshold_.rule} looks at the scores of all rows, of which a worker sees a part; "
@@ -66,6 +65,12 @@ def score_in_pandas(
             yield _scored(scorer, frame, text_column)
 
     return score
+
+
+def require_pandas() -> None:
+    """Raise where pandas is not installed."""
+    if find_spec("pandas") is None:
+        raise UsageError("frames are pandas', which is not installed; get it with: pip install 'strays[spark]'")
 
 
 def scored_schema(schema: StructType) -> StructType:
@@ -109,7 +114,7 @@ def _load(folder: str, rule: tuple[float | None, float | None], device: str) -> 
 
 def _digest(folder: str) -> str:
     """What tells a model from one that is saved over it: its config holds the hash of its arrays."""
-    return hashlib.sha256((Path(folder) / "config.json").read_bytes()).hexdigest()
+    return hashlib.sha256((Path(folder) / CONFIG).read_bytes()).hexdigest()
 
 
 @lru_cache(maxsize=2)

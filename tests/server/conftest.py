@@ -58,7 +58,7 @@ class Server:
 
     def log(self) -> list[dict[str, Any]]:
         """The lines of the log so far."""
-        return [json.loads(line) for line in list(self.lines) if line.startswith("{")]
+        return [json.loads(line) for line in list(self.lines)]
 
     def score(self, texts: list[str | None], **more: Any) -> httpx.Response:
         return self.http.post("/v1/score", json={"texts": texts, **more})

@@ -124,28 +124,33 @@ def test_bad_calls(server: Server) -> None:
     assert error(post("/v1/score", json={"texts": ["a"], "explain": "yes"})) == (422, "invalid")
     assert error(post("/v1/score", json=["a"])) == (422, "invalid")
     json_type = {"content-type": "application/json"}
-    for body in (b"", b"{", b"\xff", b'{"texts": ["\\ud800"]', b"[" * 100_000, b'{"texts": [' + b"9" * 6000 + b"]}"):
+    for body in (b"{a}", b"{", b"[1,]"):
+        assert error(post("/v1/score", content=body, headers=json_type)) == (400, "not_json")
+    for body in (b"", b"\xff", b'{"texts": ["\\ud800"]', b"[" * 100_000, b'{"texts": [' + b"9" * 6000 + b"]}"):
         status, _ = error(post("/v1/score", content=body, headers=json_type))
         assert status in (400, 422), body[:20]
     assert error(post("/v1/score", content=b"texts=a")) == (415, "not_json")
     assert error(server.score(["a"], model="cats")) == (404, "no_such_model")
     assert error(server.http.get("/v1/model", params={"model": "cats"})) == (404, "no_such_model")
     assert error(server.http.get("/v2/score")) == (404, "not_found")
+    for like in ("/v1/score%0A", "/v1/score/", "//v1/score", "/v1//score", "/V1/score"):
+        assert error(post(like, content=b" " * 9_000_000, headers=json_type)) == (404, "not_found"), like
     assert error(server.http.get("/v1/score")) == (405, "method_not_allowed")
     assert error(server.http.put("/v1/score", json={})) == (405, "method_not_allowed")
     assert error(server.score(["a"] * 1001)) == (422, "too_many_texts")
     assert error(server.score(["a"] * 17, explain=True)) == (422, "too_many_texts")
     assert error(server.score(["a", "b" * 100_001])) == (422, "text_too_long")
+    assert error(server.score(["a", "b" * 4_001], explain=True)) == (422, "text_too_long")
     assert error(post("/v1/score", json={"texts": ["a" * 8_000_001]})) == (413, "too_large")
     assert server.scores([ODD])[0] is not None
 
 
-def test_half_characters_are_no_text(server: Server) -> None:
+def test_half_characters_are_scored_as_in_files(server: Server, model_folder: Path) -> None:
     answer = server.http.post(
-        "/v1/score", content=b'{"texts": ["a \\ud800 b"]}', headers={"content-type": "application/json"}
+        "/v1/score", content=b'{"texts": ["a \\ud800 cat"]}', headers={"content-type": "application/json"}
     )
-    assert answer.status_code in (200, 422)
-    assert answer.headers["content-type"] == "application/json"
+    expected = TextOutlierDetector.load(model_folder).anomaly_score(["a ? cat"])
+    assert answer.json()["results"][0]["anomaly_score"] == pytest.approx(expected[0], rel=1e-5)
 
 
 def test_a_body_of_unknown_length_ends_where_it_grows_too_large(server: Server) -> None:
@@ -386,11 +391,16 @@ def test_a_model_that_cannot_be_loaded_changes_nothing(serve: Serve, tiny_bert: 
     folder = save_model(tmp_path / "farm", tiny_bert)
     served = serve("--model", folder)
     before = served.scores([ODD])
-    config = (folder / "config.json").read_text()
+    config = (folder / "config.json").read_bytes()
+    times = (folder / "config.json").stat()
     (folder / "config.json").write_text("{")
     wait_for(lambda: served.http.get("/v1/model").json()["reload_failed"] is not None)
     assert served.scores([ODD]) == before
     assert 'strays_model_loads_total{model="farm",outcome="failed"} 1.0' in served.http.get("/metrics").text
+    # As it was before: there is nothing that failed.
+    (folder / "config.json").write_bytes(config)
+    os.utime(folder / "config.json", ns=(times.st_atime_ns, times.st_mtime_ns))
+    wait_for(lambda: served.http.get("/v1/model").json()["reload_failed"] is None)
     shutil.rmtree(folder)  # not there at all: nothing to load
     time.sleep(0.1)
     assert served.scores([ODD]) == before
@@ -398,7 +408,6 @@ def test_a_model_that_cannot_be_loaded_changes_nothing(serve: Serve, tiny_bert: 
     wait_for(lambda: served.http.get("/v1/model").json()["fitted_on"]["n_texts"] == 40)
     facts = served.http.get("/v1/model").json()
     assert facts["reload_failed"] is None
-    assert json.loads(config)["summary"]["n_texts"] == 60
     assert served.scores([ODD]) != before
 
 
@@ -414,10 +423,15 @@ def test_the_log_tells_of_requests_and_never_of_texts(serve: Serve, model_folder
     served.http.get(f"/{secret}", params={secret: secret}, headers={"x-request-id": f"{secret} {secret}"})
     served.http.get("/health", headers={"x-request-id": "id-of-the-caller"})
     served.score([secret], model=secret)
+    with served.connect() as bare:
+        bare.sendall(f"{secret.upper()} / HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert bare.recv(100).startswith(b"HTTP/1.1 404 ")
     served.end()
+    assert secret.upper() not in "".join(served.lines)
     assert secret not in "".join(served.lines)
     requests = [line for line in served.log() if line["event"] == "request"]
-    assert len(requests) == 6
+    assert len(requests) == 7
+    assert requests[6]["method"] == "other"
     assert requests[0]["texts"] == 2
     assert requests[0]["status"] == 200
     assert requests[0]["model"] == "farm"
@@ -455,3 +469,56 @@ def test_bodies_made_to_cost_more_than_they_weigh(serve: Serve, model_folder: Pa
         assert error(answer)[0] in (400, 422), body[:20]
         assert len(answer.content) < 2000
     assert memory() - before < 500e6
+
+
+def test_strangers_take_no_places(model_folder: Path) -> None:
+    script = """
+import sys
+from strays.model import TextOutlierDetector
+from strays.server.limits import Limits
+from strays.server.log import Log
+from strays.server.serve import serve
+from strays.web.sockets import bind
+with bind(0) as bound:
+    serve({"farm": sys.argv[1]}, TextOutlierDetector.load, bound, token=sys.argv[2], hosts=[],
+          limits=Limits(requests=3, explaining=2), explanations=True, log=Log(),
+          announce=lambda: print(bound.getsockname()[1], flush=True))
+"""
+    command = [sys.executable, "-c", script, str(model_folder), TOKEN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        port = int(process.stdout.readline())
+        ours = {"authorization": f"Bearer {TOKEN}"}
+        with ExitStack() as open_ones:
+            for _ in range(20):
+                stranger = open_ones.enter_context(socket.create_connection(("127.0.0.1", port), 15))
+                stranger.sendall(HEAD + b"{")
+            url = f"http://127.0.0.1:{port}/v1/score"
+            assert httpx.post(url, json={"texts": [ODD]}, headers=ours, timeout=30).status_code == 200
+            known = HEAD.replace(b"\r\nHost", f"\r\nAuthorization: Bearer {TOKEN}\r\nHost".encode())
+            for _ in range(3):
+                slow = open_ones.enter_context(socket.create_connection(("127.0.0.1", port), 15))
+                slow.sendall(known + b"{")
+            wait_for(lambda: httpx.post(url, json={"texts": [ODD]}, headers=ours).status_code == 429)
+            assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+        # Clients that ask for an explanation and do not wait for it leave no places taken.
+        body = json.dumps({"texts": [f"the cat {i} sleeps" for i in range(16)], "explain": True}).encode()
+        head = known.replace(b"Content-Length: 99", b"Content-Length: %d" % len(body))
+        for _ in range(8):
+            with socket.create_connection(("127.0.0.1", port), 15) as hasty:
+                hasty.sendall(head + body)
+        explain = {"texts": [ODD], "explain": True}
+        wait_for(lambda: httpx.post(url, json=explain, headers=ours, timeout=60).status_code == 200)
+        process.terminate()
+        assert process.wait(60) == 0
+        for line in process.stderr:
+            json.loads(line)
+
+
+def test_warnings_are_lines_of_the_log(serve: Serve, model_folder: Path) -> None:
+    served = serve("--model", model_folder, "--max-false-share", 0.001)
+    for _ in range(3):
+        served.scores(farm_texts(5))
+    served.end()
+    told = [line for line in served.log() if line["event"] == "warning"]
+    assert 1 <= len(told) <= 2
+    assert all("flagged" in line["message"] for line in told)

@@ -15,6 +15,7 @@ import pytest
 
 from strays.errors import DataError, UsageError
 from strays.tables import open_table, open_writer
+from strays.tables.write import host
 
 SCHEMA = pa.schema([("text", pa.string()), ("score", pa.float64()), ("flagged", pa.bool_())])
 BATCH = pa.record_batch(
@@ -160,8 +161,9 @@ def test_left_overs_of_killed_processes_are_removed(tmp_path: Path) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     names = [
-        f".o[1].csv.{ended.pid}.part",
-        f".o[1].csv.{os.getppid()}.part",
+        f".o[1].csv.{host()}.{ended.pid}.part",
+        f".o[1].csv.{host()}.{os.getppid()}.part",
+        f".o[1].csv.00000000.{ended.pid}.part",
         ".o[1].csv.mine.part",
         ".other.csv.1.part",
     ]

@@ -27,10 +27,14 @@ TOKEN = "STRAYS_TOKEN"  # noqa: S105 (where it is, not what it is)
 def _stoppable() -> Iterator[None]:
     """Stop at once when told to while loading: process 1 of a container is not ended by a signal it does not handle."""
     before = signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    if hangup := getattr(signal, "SIGHUP", None):  # has models looked at, and must not end a server that loads them
+        before_hangup = signal.signal(hangup, signal.SIG_IGN)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+        if hangup:
+            signal.signal(hangup, before_hangup)
 
 
 @_stoppable()

@@ -16,6 +16,8 @@ from strays.scoring.steps import Parts
 from strays.tables import OUTPUT_FORMATS, count_rows
 
 LEFT_OVER = re.compile(r"\..+\.\d+\.part")
+# What tells parts of one file apart in their names.
+PART = re.compile(r"-\d{5,}(?=\.[a-z]+$)")
 
 
 def score_to_folder(job: Job) -> ScoreSummary:
@@ -48,7 +50,7 @@ def score_to_folder(job: Job) -> ScoreSummary:
                     diary.add(parts.write(work, scores_of(work.key), estimates=job.model.estimates))
                     job.progress.finish()
         _remove_left_overs(folder)
-        _remove_unlisted(folder, set(parts.stems.values()), {part.out for part in diary.parts.values()})
+        _remove_unlisted(folder, {part.out for part in diary.parts.values()})
         _check(job, diary)
         all_parts = diary.parts.values()
         return ScoreSummary(
@@ -116,17 +118,15 @@ def _remove_left_overs(folder: Path) -> None:
                 path.unlink()
 
 
-def _remove_unlisted(folder: Path, stems: set[str], listed: set[str]) -> None:
-    """Remove parts of these names that a stopped run had written but not noted; this one may cut or name others.
+def _remove_unlisted(folder: Path, listed: set[str]) -> None:
+    """Remove parts named like these that a stopped run had written but not noted; this one may have cut others.
 
     A cluster writes some parts ahead of the diary, and whoever reads the folder must not find their rows twice.
     """
+    named = {PART.sub("", name) for name in listed}
     for path in folder.rglob("*-*"):
         name = path.relative_to(folder).as_posix()
-        stem, _, rest = name.rpartition("-")
-        number, _, format = rest.partition(".")
-        ours = stem in stems and len(number) >= 5 and number.isdecimal() and format in OUTPUT_FORMATS
-        if ours and name not in listed:
+        if PART.search(name) and PART.sub("", name) in named and name not in listed and path.is_file():
             path.unlink()
 
 

@@ -68,7 +68,7 @@ class Result(BaseModel):
     explanation: dict[str, Any] | None = None
 
 
-class Answer(BaseModel):
+class ScoreAnswer(BaseModel):
     """One result for each text, in the order of the call."""
 
     model: str
@@ -132,7 +132,7 @@ def make_app(shelf: Shelf, *, limits: Limits, metrics: Metrics, explanations: bo
         served = shelf.get(model)
         return Json(_facts(shelf, served, limits)) if served else _loading()
 
-    @app.post("/v1/score", tags=["scores"], response_model=Answer, responses=_errors(*_REFUSALS))
+    @app.post("/v1/score", tags=["scores"], response_model=ScoreAnswer, responses=_errors(*_REFUSALS))
     async def score(call: ScoreCall, request: Request) -> Response:
         """Score texts: how odd each is, how rare that would be among normal ones, and whether it is flagged."""
         served = shelf.get(call.model)
@@ -144,8 +144,8 @@ def make_app(shelf: Shelf, *, limits: Limits, metrics: Metrics, explanations: bo
         request.state.facts.update(model=served.name, texts=len(texts))
         there = [text for text in texts if text is not None]
         try:
+            whys = await shelf.explain(served, there, request.state.gone) if call.explain else []
             found = await served.batches.score(there, request.state.gone)
-            whys = await shelf.explain(served, there) if call.explain else []
         except BusyError as error:
             return refuse(429, "busy", f"{error}; try again in a moment", {"retry-after": "1"})
         except asyncio.CancelledError:
@@ -200,7 +200,7 @@ def _results(judged: Scores, whys: list[dict[str, Any]]) -> list[dict[str, Any]]
         for score, p, flagged in columns
     ]
     scored = (result for result in results if result["anomaly_score"] is not None)
-    for result, why in zip(scored, whys, strict=False):
+    for result, why in zip(scored, whys, strict=True) if whys else ():
         result["explanation"] = why
     return results
 
@@ -221,9 +221,10 @@ def _too_much(call: ScoreCall, limits: Limits, explanations: bool) -> Response |
     """Why a call is not taken, if it is not."""
     if len(call.texts) > limits.texts:
         return refuse(422, "too_many_texts", f"{len(call.texts):,} texts; expected at most {limits.texts:,} in a call")
+    longest, when = (limits.explained_characters, " with explain") if call.explain else (limits.characters, "")
     for place, text in enumerate(call.texts):
-        if text is not None and len(text) > limits.characters:
-            words = f"texts.{place} has {len(text):,} characters; expected at most {limits.characters:,}. Cut it"
+        if text is not None and len(text) > longest:
+            words = f"texts.{place} has {len(text):,} characters; expected at most {longest:,}{when}. Cut it"
             return refuse(422, "text_too_long", words)
     if call.explain and not explanations:
         return refuse(422, "no_explanations", "explanations are switched off here; leave explain away")

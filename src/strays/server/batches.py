@@ -24,6 +24,13 @@ TOKENS_PER_ROUND, TOKENS_PER_CORE = 4096, 1024
 SLICE = 64
 # A token is about this many characters, and an encoder reads about this many tokens of a text.
 CHARACTERS, MOST_TOKENS = 4, 256
+# So many characters are cut into tokens in the time that the encoder takes for one.
+CUT_LIKE_ONE = 400
+
+
+def cost(text: str) -> int:
+    """About how many tokens' work a text is: those that are read, and cutting all of it into tokens."""
+    return max(min(len(text) // CHARACTERS + 3, MOST_TOKENS), len(text) // CUT_LIKE_ONE)
 
 
 class BusyError(Exception):
@@ -113,7 +120,7 @@ class Batches:
                 continue
             start = stop = call.taken
             while stop < min(start + SLICE, len(call.texts)) and tokens < self.tokens_per_round:
-                tokens += min(len(call.texts[stop]) // CHARACTERS + 3, MOST_TOKENS)
+                tokens += cost(call.texts[stop])
                 stop += 1
             call.taken = stop
             self.waiting -= stop - start

@@ -25,7 +25,8 @@ from strays.server.log import Log
 from strays.server.metrics import Metrics
 from strays.web.asgi import Answer, Headers, has_bearer
 
-OPEN_PATH = "/health"
+# What needs no token.
+OPEN = ("GET", "/health")
 # What has a body; of other requests it is not read.
 CALL = ("POST", "/v1/score")
 HEADERS = {
@@ -34,9 +35,12 @@ HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
     "cross-origin-resource-policy": "same-origin",
 }
+METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # How much of a refused body is read and thrown away, and how long: a client that is still sending would not see why.
+# For strangers that is little, and for bodies that do not come nothing.
 DRAINED_BYTES, DRAINED_SECONDS = 32_000_000, 2.0
+DRAINED_LESS = {400: 0.0, 408: 0.0, 401: 0.2, 403: 0.2, 421: 0.2}
 
 
 @dataclass
@@ -73,7 +77,7 @@ class Gate:
         self._limits, self._metrics, self._log = limits, metrics, log
         self._is_full = is_full
         self._held = 0
-        self._under_way = 0
+        self._under_way = 0  # of those that may ask
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it with the reason why not."""
@@ -84,27 +88,32 @@ class Gate:
             await send({"type": "websocket.close", "code": 1008})
             return
         headers, began = Headers(scope), time.perf_counter()
-        seen = Seen(_request_id(headers), scope["method"], self._known(scope["path"]), (scope["client"] or [None])[0])
-        self._under_way += 1
-        self._metrics.under_way.set(self._under_way)
+        path, method = (scope["path"] if scope["path"] in self._paths else "other"), scope["method"]
+        client = (scope["client"] or [None])[0]
+        seen = Seen(_request_id(headers), method if method in METHODS else "other", path, client)
         sending = _noting(send, seen)
         facts: dict[str, Any] = {}
+        stranger = self._stranger(scope, headers)
+        self._under_way += stranger is None
+        self._metrics.under_way.set(self._under_way)
         try:
-            answer = self._refusal(scope, headers)
-            is_call = (scope["method"], scope["path"]) == CALL
+            answer = stranger or self._too_much(path)
+            is_call = (method, path) == CALL
             if answer is None and is_call:
                 answer, receive = await self._with_body(receive, headers, seen)
             if answer is None:
                 facts = await self._pass_on(scope, receive, sending, is_call)
             else:
-                if "connection" not in answer.headers:
-                    await _drain(receive, headers)
+                await _drain(receive, headers, DRAINED_LESS.get(answer.status, DRAINED_SECONDS))
                 await answer.send(sending)
+        except asyncio.CancelledError:
+            seen.status = 503  # the server stops, and has waited long enough
+            raise
         except Exception as error:  # the app answers its own errors; this one is ours, or comes from below
             self._log.error("broken", error, id=seen.id)
             raise
         finally:
-            self._under_way -= 1
+            self._under_way -= stranger is None
             self._held -= seen.bytes
             took = time.perf_counter() - began
             self._metrics.under_way.set(self._under_way)
@@ -136,7 +145,8 @@ class Gate:
 
     # ---- who may ask -------------------------------------------------------------------------------------------------
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Answer | None:
+    def _stranger(self, scope: Scope, headers: Headers) -> Answer | None:
+        """Why a request is none of ours, if it is not."""
         host = headers.only("host")
         if not self._is_ours(host):
             return Answer.error(
@@ -144,13 +154,17 @@ class Gate:
             )
         if not _same_site(headers, host):
             return Answer.error(403, "wrong_origin", "requests from pages of other sites are refused")
-        if scope["path"] == OPEN_PATH and scope["method"] in ("GET", "HEAD"):
-            return None
-        if self._token and not has_bearer(headers, self._token):
+        if (scope["method"], scope["path"]) != OPEN and self._token and not has_bearer(headers, self._token):
             return Answer.error(
                 401, "no_token", "expected the header Authorization: Bearer TOKEN", **{"www-authenticate": "Bearer"}
             )
-        if self._under_way > self._limits.requests:
+        return None
+
+    def _too_much(self, path: str) -> Answer | None:
+        """What ends here because there is no such path (the app might find one that is like it), or no room."""
+        if path not in self._paths:
+            return Answer.error(404, "not_found", "there is no such path; see /openapi.json")
+        if self._under_way > self._limits.requests and path != OPEN[1]:
             return _busy(f"more than {self._limits.requests:,} requests are under way")
         return None
 
@@ -206,10 +220,6 @@ class Gate:
     def _too_large(self) -> Answer:
         return Answer.error(413, "too_large", f"expected a body of at most {self._limits.body_bytes:,} bytes")
 
-    def _known(self, path: str) -> str:
-        """The path for log and metrics, where it is one of ours: others could be anything."""
-        return path if path in self._paths else "other"
-
 
 def _busy(why: str) -> Answer:
     return Answer.error(429, "busy", f"{why}; try again in a moment", **{"retry-after": "1"})
@@ -236,13 +246,13 @@ def _same_site(headers: Headers, host: str) -> bool:
     return not origin or origin.lower() in (f"http://{host}".lower(), f"https://{host}".lower())
 
 
-async def _drain(receive: Receive, headers: Headers) -> None:
+async def _drain(receive: Receive, headers: Headers, seconds: float) -> None:
     """Read what a refused client is still sending, and forget it, so that it gets to read the answer."""
-    if headers.only("content-length", "0") == "0" and not headers.only("transfer-encoding"):
+    if not seconds or (headers.only("content-length", "0") == "0" and not headers.only("transfer-encoding")):
         return
     left = DRAINED_BYTES
     try:
-        async with asyncio.timeout(DRAINED_SECONDS):
+        async with asyncio.timeout(seconds):
             while left > 0:
                 message = await receive()
                 left -= len(message.get("body", b""))

@@ -16,6 +16,7 @@ class Log:
     def __init__(self, stream: TextIO | None = None, *, requests: bool = True) -> None:
         self._stream = stream or sys.stderr
         self._requests = requests
+        self._warned: set[tuple[str, int]] = set()
 
     def write(self, event: str, level: str = "info", **facts: Any) -> None:
         """Write one line."""
@@ -26,6 +27,20 @@ class Log:
             self._stream.flush()
         except (OSError, ValueError):
             pass  # nobody reads it any more, which is no reason to stop serving
+
+    def warning(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        """What strays warns of, once for every place that it comes from."""
+        if (filename, lineno) not in self._warned:
+            self._warned.add((filename, lineno))
+            self.write("warning", "warning", message=str(message))
 
     def request(self, status: int, **facts: Any) -> None:
         """A request that was answered."""

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import socket
 import time
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -35,6 +36,7 @@ def serve(
     announce: Callable[[], None],
 ) -> None:
     """Serve models until stopped; `announce` is called once all of them can answer."""
+    warnings.showwarning = log.warning
     metrics = Metrics()
     shelf = Shelf(folders, load, limits=limits, metrics=metrics, log=log)
     app = make_app(shelf, limits=limits, metrics=metrics, explanations=explanations, has_token=token is not None)
@@ -52,6 +54,7 @@ def serve(
         "access_log": False,
         "log_config": None,
         "log_level": "critical",  # its tracebacks may hold texts; ours do not
+        "http": "h11",  # which has a limit for headers
         "server_header": False,
         "proxy_headers": False,  # whoever calls could claim to come from anywhere
         "timeout_keep_alive": int(limits.idle_seconds),
@@ -92,7 +95,7 @@ def _running(shelf: Shelf, server: Server, log: Log, announce: Callable[[], None
         looks: set[asyncio.Task[None]] = set()
 
         def look() -> None:
-            looking = loop.create_task(shelf.look())
+            looking = loop.create_task(shelf.look(again=True))
             looks.add(looking)  # or it might be collected before it has looked
             looking.add_done_callback(looks.discard)
 
@@ -131,7 +134,7 @@ class Server(uvicorn.Server):
             unread = transport.get_write_buffer_size()
             if not unread and cycle is not None and not cycle.response_complete:
                 continue  # it waits for us
-            state = (unread, id(cycle))
+            state = (unread, cycle)
             was, since = self._stuck.get(connection, (None, now))
             stuck[connection] = (state, since if was == state else now)
             if now - stuck[connection][1] > self._limits.idle_seconds:

@@ -106,7 +106,7 @@ class Shelf:
     async def open(self) -> None:
         """Make all models ready."""
         for name, (stamp, model) in self._models.items():
-            self._serve(name, stamp, await asyncio.to_thread(self._warmed, model))
+            self._serve(name, stamp, *await asyncio.to_thread(self._warmed, model))
         self._models = {}
 
     async def watch(self) -> None:
@@ -115,19 +115,22 @@ class Shelf:
             await asyncio.sleep(WATCHED_EVERY)
             await self.look()
 
-    async def look(self) -> None:
-        """Load the models anew whose folders have changed."""
+    async def look(self, *, again: bool = False) -> None:
+        """Load the models anew whose folders have changed; `again` also those that could not be loaded."""
         async with self._looking:
             for name, folder in self.folders.items():
                 served, stamp = self._served.get(name), stamp_of(folder)
+                if served is None or stamp is None:  # not there yet, or just being replaced: next time
+                    continue
+                if again or stamp == served.stamp:
+                    self._failed.pop(name, None)
                 tried = self._failed[name][0] if name in self._failed else None
-                # A folder that is just being replaced is looked at again next time.
-                if served and stamp is not None and stamp not in (served.stamp, tried):
+                if stamp not in (served.stamp, tried):
                     await self._renew(name, folder, stamp, served)
 
     async def _renew(self, name: str, folder: str, stamp: Stamp, old: Served) -> None:
         try:
-            model = await asyncio.to_thread(lambda: self._warmed(self._load(folder)))
+            ready = await asyncio.to_thread(lambda: self._warmed(self._load(folder)))
         except Exception as error:
             words = str(error) if isinstance(error, StraysError) else type(error).__name__
             self._failed[name] = stamp, words
@@ -135,21 +138,21 @@ class Shelf:
             self._log.error("model_not_loaded", error, model=name, reason=words)
             return
         self._failed.pop(name, None)
-        self._serve(name, stamp, model)
+        self._serve(name, stamp, *ready)
         task = asyncio.get_running_loop().create_task(old.batches.drained())
         self._old.add(task)
         task.add_done_callback(self._old.discard)
 
-    def _warmed(self, model: TextOutlierDetector) -> TextOutlierDetector:
-        """A model that has scored once, with an encoder that models of the same encoder share."""
+    def _warmed(self, model: TextOutlierDetector) -> tuple[TextOutlierDetector, str]:
+        """A model that has scored once, with an encoder that models of the same encoder share; and its version."""
         without_cache(model)  # what is asked of a server is not written down
         encoder: Any = model.encoder_
         encoder.warn_of_scripts = False
         model.encoder_ = self._encoders.setdefault(encoder.fingerprint, encoder)
         model.anomaly_score([WARM_UP])
-        return model
+        return model, model.fingerprint[:16]
 
-    def _serve(self, name: str, stamp: Stamp, model: TextOutlierDetector) -> None:
+    def _serve(self, name: str, stamp: Stamp, model: TextOutlierDetector, version: str) -> None:
         texts, seconds = self._metrics.rounds.labels(name), self._metrics.round_seconds.labels(name)
 
         def on_round(n_texts: int, took: float) -> None:
@@ -164,20 +167,22 @@ class Shelf:
             max(TOKENS_PER_ROUND, TOKENS_PER_CORE * usable_cores()),
             on_round,
         )
-        served = Served(name, model, model.fingerprint[:16], stamp, batches, time.time())
+        served = Served(name, model, version, stamp, batches, time.time())
         self._served[name] = served
         self._metrics.loads.labels(name, "loaded").inc()
         self._metrics.loaded.labels(name).set(served.loaded_at)
         self._metrics.waiting.labels(name).set_function(lambda: batches.waiting)
         self._log.write("model_loaded", model=name, version=served.version)
 
-    async def explain(self, served: Served, texts: list[str]) -> list[dict[str, Any]]:
+    async def explain(self, served: Served, texts: list[str], gone: asyncio.Future[Any]) -> list[dict[str, Any]]:
         """Explanations of texts, as plain data; one call after the other, so that scores never wait for all of them."""
         if self._n_explaining >= self._limits.explaining:
             raise BusyError(f"{self._n_explaining} calls for explanations are under way")
         self._n_explaining += 1
         try:
             async with self._explaining, self._places:
+                if gone.done():
+                    raise asyncio.CancelledError
                 loop = asyncio.get_running_loop()
                 found = await loop.run_in_executor(self._executor, served.model.explain_many, texts)
         finally:
@@ -188,7 +193,7 @@ class Shelf:
         """Finish what was taken."""
         for served in self._served.values():
             await served.batches.drained()
-        self._executor.shutdown()
+        self._executor.shutdown(wait=False, cancel_futures=True)  # nobody waits for what is left
 
 
 def named_folders(given: list[str]) -> dict[str, str]:

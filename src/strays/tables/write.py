@@ -12,8 +12,10 @@ import gzip
 import json
 import math
 import os
+import platform
 import re
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, time
@@ -89,7 +91,7 @@ def complete_file(path: str) -> Iterator[IO[bytes]]:
             yield pipe
         return
     _remove_left_overs(target)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = target.with_name(f".{target.name}.{host()}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
             if target.suffix == ".gz":
@@ -109,11 +111,16 @@ def complete_file(path: str) -> Iterator[IO[bytes]]:
 
 def _remove_left_overs(target: Path) -> None:
     """Remove what processes that were killed while they wrote this file have left beside it."""
-    for path in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+    for path in target.parent.glob(f".{glob.escape(target.name)}.{host()}.*.part"):
         pid = path.name.removesuffix(".part").rpartition(".")[2]
         if pid.isdecimal() and not _is_running(int(pid)):
             with suppress(OSError):
                 path.unlink()
+
+
+def host() -> str:
+    """What tells this machine's processes from those of others that write to the same disk."""
+    return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
 def _is_running(pid: int) -> bool:
