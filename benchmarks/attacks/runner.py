@@ -84,6 +84,7 @@ class Attack(ABC):
     def __init__(self, root: Path, seed: int) -> None:
         self.root, self.seed = root, seed
         self.outside = root / "outside"
+        root.mkdir(parents=True, exist_ok=True)
         self.may_read: tuple[str, ...] = ()
 
     @abstractmethod

@@ -34,7 +34,7 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 ROWS_AT_ONCE = 2048
 READ_BUFFER = 2**20
 # Few, since a dictionary makes any number of long values of one.
-PARQUET_ROWS = 16
+PARQUET_ROWS = 32
 # A row longer than this is a mistake or an attack: encoders read the first few hundred words of a text.
 LONGEST_ROW = 2**24
 # Lines and columns read together; cells also of rows that have few of the columns.
@@ -133,12 +133,12 @@ def _first_bytes(source: Path | bytes, name: str, most: int = 1_000_000) -> byte
 
 
 class _Meter:
-    """How many bytes were read: of the row at hand, which readers set to 0 with each row, and in all."""
+    """How many bytes were read, and where the row at hand has to end, which readers move on behind every row."""
 
-    __slots__ = ("row", "total")
+    __slots__ = ("limit", "read")
 
     def __init__(self) -> None:
-        self.row = self.total = 0
+        self.read, self.limit = 0, LONGEST_ROW
 
 
 def _lines(source: Path | bytes, name: str, meter: _Meter) -> Iterator[str]:
@@ -147,8 +147,8 @@ def _lines(source: Path | bytes, name: str, meter: _Meter) -> Iterator[str]:
     try:
         with _open_binary(source) as file:
             for number, raw in enumerate(iter(partial(file.readline, LONGEST_ROW + 1), b""), 1):
-                meter.row += len(raw)
-                if meter.row > LONGEST_ROW:
+                meter.read += len(raw)
+                if meter.read > meter.limit:
                     raise _too_long(name, number)
                 yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
@@ -182,7 +182,7 @@ def _open_txt(source: Path | bytes, name: str) -> Table:
 
     def rows(meter: _Meter) -> Iterator[str]:
         for line in _lines(source, name, meter):
-            meter.total, meter.row = meter.total + meter.row, 0
+            meter.limit = meter.read + LONGEST_ROW
             yield line.removesuffix("\n").removesuffix("\r")
 
     def batches(first_row: int) -> Iterator[pa.RecordBatch]:
@@ -212,7 +212,7 @@ def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
                     'values that hold line breaks or separators, and "" for a quote inside them'
                 ) from error
             yield reader.line_num, row
-            meter.total, meter.row = meter.total + meter.row, 0
+            meter.limit = meter.read + LONGEST_ROW
 
     header = next((row for _, row in rows(_Meter()) if row), [])
     if not header:
@@ -247,7 +247,7 @@ def _open_csv(source: Path | bytes, name: str, format: str) -> Table:
 def _open_jsonl(source: Path | bytes, name: str) -> Table:
     def records(meter: _Meter) -> Iterator[dict[str, Any]]:
         for number, line in enumerate(_lines(source, name, meter), 1):
-            meter.total, meter.row = meter.total + meter.row, 0
+            meter.limit = meter.read + LONGEST_ROW
             if not line.strip():
                 continue
             try:
@@ -369,9 +369,9 @@ def _blocks(rows: Iterator[Any], meter: _Meter, most_rows: int = ROWS_AT_ONCE) -
     full = BLOCK_BYTES
     for row in rows:
         block.append(row)
-        if len(block) == most_rows or meter.total + meter.row >= full:
+        if len(block) == most_rows or meter.read >= full:
             yield block
-            block, full = [], meter.total + meter.row + BLOCK_BYTES
+            block, full = [], meter.read + BLOCK_BYTES
     if block:
         yield block
 
