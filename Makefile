@@ -2,22 +2,29 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Stamps: what the program needs, and what working on it needs besides.
+RUNS := $(VENV)/.runs
 INSTALLED := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 DATA ?= $(STRAYS_DATA)
 # Corpora that the default encoder reads; the Chinese one (5.3) needs an encoder of its own, given by hand.
 ENGLISH := 5.1 5.2-ag 5.2-yelp 5.2-rct banking bbc csabstruct email newsgroups polarity
 
 .PHONY: install demo test check bench page clean
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(RUNS): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,onnx,ray,review,serve,study]"
+	$(PIP) -e ".[onnx,review,serve]"
+	touch $@
+
+$(INSTALLED): $(RUNS)
+	$(PIP) -e ".[dev,onnx,ray,review,serve,study]"
 	touch $@
 
 install: $(INSTALLED)
 
 # Rank the bundled example: 300 messages to a bicycle workshop, 20 of which do not belong.
-demo: $(INSTALLED)
+demo: $(RUNS)
 	$(BIN)/strays scan examples/workshop.csv --known examples/workshop_known.txt
 
 test: $(INSTALLED)
@@ -30,7 +37,7 @@ check: $(INSTALLED)
 
 # Rerun the benchmarks; DATA is the folder with the corpora. What has rows in benchmarks/results is not run again.
 bench: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	$(PIP) -e ".[bench]"
 	$(BIN)/python -m benchmarks.fit_speed
 	$(BIN)/python -m benchmarks.auto_speed
 	$(BIN)/python -m benchmarks.desk

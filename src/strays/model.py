@@ -323,6 +323,7 @@ class TextOutlierDetector(BaseEstimator):
         self._require_fitted()
         settings = getattr(self.encoder_, "pinned", None)
         return {
+            "version": self.version,
             "encoder": settings.to_dict() if settings else {"name": type(self.encoder_).__name__},
             "detector": {
                 "name": _registered_name(self.detector_),
@@ -422,6 +423,11 @@ class TextOutlierDetector(BaseEstimator):
             hashed.update(f"{name} {array.dtype} {array.shape}".encode())
             hashed.update(np.ascontiguousarray(array).tobytes())
         return hashed.hexdigest()
+
+    @property
+    def version(self) -> str:
+        """The beginning of the fingerprint: what a saved model, a served one and a job are told apart by."""
+        return self.fingerprint[:16]
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,19 @@ from tests.conftest import farm_texts
 from tests.server.conftest import ODD, TOKEN, Server, save_model
 
 Serve = Callable[..., Server]
+# A server with limits that the command line does not have, of a model and, where there is one, a token.
+SERVING = """
+import sys
+from strays.model import TextOutlierDetector
+from strays.server.limits import Limits
+from strays.server.log import Log
+from strays.server.serve import serve
+from strays.web.sockets import bind
+with bind(0) as bound:
+    serve({{"farm": sys.argv[1]}}, TextOutlierDetector.load, bound, token=(sys.argv[2:] or [None])[0], hosts=[],
+          limits=Limits({limits}), explanations=True, log=Log(),
+          announce=lambda: print(bound.getsockname()[1], flush=True))
+"""
 # Of a call whose body is long in coming.
 HEAD = b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n"
 
@@ -193,7 +206,7 @@ def test_without_the_token_only_health_answers(serve: Serve, model_folder: Path)
         for headers in wrong:
             for method, path in [*ways, ("POST", "/v1/score"), ("POST", "/health"), ("DELETE", "/v1/model")]:
                 answer = stranger.request(method, path, headers=headers)
-                assert error(answer) == (401, "no_token"), (method, path)
+                assert error(answer) == (401, "wrong_token" if headers else "no_token"), (method, path)
                 assert answer.headers["www-authenticate"] == "Bearer"
             assert stranger.get("/health", headers=headers).json() == {"status": "ok"}
     assert served.scores([ODD])
@@ -214,7 +227,7 @@ def test_what_may_listen_where(model_folder: Path, tmp_path: Path) -> None:
     assert "token" in words
     code, words = run("--model", model_folder, token="short")
     assert code == 2
-    assert "token is too short" in words
+    assert "the token in STRAYS_TOKEN has 5 characters" in words
     code, words = run("--model", model_folder, "--token-file", tmp_path / "none")
     assert code == 2
     code, words = run("--model", tmp_path)
@@ -225,6 +238,9 @@ def test_what_may_listen_where(model_folder: Path, tmp_path: Path) -> None:
     assert "two models" in words
     code, words = run("--model", model_folder, "--host", "no.such.host.example")
     assert code == 2
+    code, words = run("--model", model_folder, "--allow-host", "https://odd.example.org")
+    assert code == 2
+    assert "a name alone" in words
 
 
 # ---- many, slow and gone clients -------------------------------------------------------------------------------------
@@ -256,18 +272,7 @@ def test_slow_and_half_sent_bodies_hold_nobody_up(server: Server) -> None:
 
 
 def test_clients_that_are_too_slow_are_let_go(model_folder: Path) -> None:
-    script = """
-import sys
-from strays.model import TextOutlierDetector
-from strays.server.limits import Limits
-from strays.server.log import Log
-from strays.server.serve import serve
-from strays.web.sockets import bind
-limits = Limits(body_seconds=1, idle_seconds=1)
-with bind(0) as bound:
-    serve({"farm": sys.argv[1]}, TextOutlierDetector.load, bound, token=None, hosts=[], limits=limits,
-          explanations=True, log=Log(), announce=lambda: print(bound.getsockname()[1], flush=True))
-"""
+    script = SERVING.format(limits="body_seconds=1, idle_seconds=1")
     process = subprocess.Popen([sys.executable, "-c", script, str(model_folder)], stdout=subprocess.PIPE, text=True)
     try:
         port = int(process.stdout.readline())
@@ -329,6 +334,23 @@ def test_stopped_while_it_loads(model_folder: Path) -> None:
         process.terminate()
         assert process.communicate(timeout=30) == ("", "")
         assert process.returncode == 0
+
+
+def test_a_call_that_takes_too_long_for_a_stop_is_told_so(model_folder: Path) -> None:
+    script = SERVING.format(limits="shutdown_seconds=1, texts=10**6, body_bytes=10**8, waiting=10**6")
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(model_folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        url = f"http://127.0.0.1:{int(process.stdout.readline())}/v1/score"
+        texts = [f"{' '.join(farm_texts(12))} {i}" for i in range(60_000)]
+        with ThreadPoolExecutor(1) as pool:
+            call = pool.submit(httpx.post, url, json={"texts": texts}, timeout=120)
+            time.sleep(2)
+            process.terminate()
+            assert error(call.result()) == (503, "stopping")
+        assert process.wait(60) == 0
+        lines = [json.loads(line) for line in process.stderr]
+    assert [line["status"] for line in lines if line["event"] == "request"] == [503]
 
 
 def test_ctrl_c(serve: Serve, model_folder: Path) -> None:
@@ -402,7 +424,8 @@ def test_a_model_that_cannot_be_loaded_changes_nothing(serve: Serve, tiny_bert: 
     os.utime(folder / "config.json", ns=(times.st_atime_ns, times.st_mtime_ns))
     wait_for(lambda: served.http.get("/v1/model").json()["reload_failed"] is None)
     shutil.rmtree(folder)  # not there at all: nothing to load
-    time.sleep(0.1)
+    served.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: "no model" in (served.http.get("/v1/model").json()["reload_failed"] or ""))
     assert served.scores([ODD]) == before
     save_model(folder, tiny_bert, n=40)
     wait_for(lambda: served.http.get("/v1/model").json()["fitted_on"]["n_texts"] == 40)
@@ -436,6 +459,7 @@ def test_the_log_tells_of_requests_and_never_of_texts(serve: Serve, model_folder
     assert requests[0]["status"] == 200
     assert requests[0]["model"] == "farm"
     assert requests[3]["path"] == "other"
+    assert [line.get("code") for line in requests[:4]] == [None, "invalid", "not_json", "not_found"]
     assert requests[4]["id"] == "id-of-the-caller"
     assert all({"time", "level", "id", "seconds", "bytes", "client"} <= set(line) for line in requests)
 
@@ -472,18 +496,7 @@ def test_bodies_made_to_cost_more_than_they_weigh(serve: Serve, model_folder: Pa
 
 
 def test_strangers_take_no_places(model_folder: Path) -> None:
-    script = """
-import sys
-from strays.model import TextOutlierDetector
-from strays.server.limits import Limits
-from strays.server.log import Log
-from strays.server.serve import serve
-from strays.web.sockets import bind
-with bind(0) as bound:
-    serve({"farm": sys.argv[1]}, TextOutlierDetector.load, bound, token=sys.argv[2], hosts=[],
-          limits=Limits(requests=3, explaining=2), explanations=True, log=Log(),
-          announce=lambda: print(bound.getsockname()[1], flush=True))
-"""
+    script = SERVING.format(limits="requests=3, explaining=2")
     command = [sys.executable, "-c", script, str(model_folder), TOKEN]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         port = int(process.stdout.readline())

@@ -91,6 +91,7 @@ def facts_of(fitted: TextOutlierDetector) -> dict[str, str]:
         + (f", in {fitted_on['n_folds']} turns" if fitted_on["n_folds"] else "")
         + f", for p-values down to {facts['lowest_p_value']:.2g}",
         "flags": facts["flags"],
+        "version": facts["version"],
     } | ({"cascade": promise_in_words(facts["cascade"])} if facts["cascade"] else {})
 
 

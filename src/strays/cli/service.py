@@ -85,6 +85,9 @@ def serve(
     from strays.server.serve import serve as run
     from strays.server.shelf import named_folders
 
+    for name in allow_host or []:
+        if not name or set(name) & set("/:@ "):
+            raise UsageError(f"--allow-host is {name!r:.200}; expected a name alone, such as odd.example.org")
     rules = {"max_false_alarms": max_false_alarms, "max_false_share": max_false_share, "flag_rate": flag_rate}
 
     def load(folder: str) -> TextOutlierDetector:
@@ -124,7 +127,10 @@ def _token(file: str | None) -> str | None:
         if TOKEN not in os.environ:
             return None
     if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
-        raise UsageError("the token is too short or has odd characters; expected at least 16 letters and digits")
+        raise UsageError(
+            f"the token in {file or TOKEN} has {len(token)} characters, or odd ones; expected at least 16, without "
+            "spaces, for example from: openssl rand -hex 32"
+        )
     return token
 
 

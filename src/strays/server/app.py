@@ -42,7 +42,7 @@ class ScoreCall(BaseModel):
     def _no_others(cls, data: Any) -> Any:
         """Refuse other fields with one error for all of them: a body has room for a million."""
         if isinstance(data, dict) and not data.keys() <= cls.model_fields.keys():
-            raise ValueError(f"there are other fields than {', '.join(cls.model_fields)}")
+            raise ValueError("there are fields that are not known; expected texts, and where wanted model and explain")
         return data
 
 
@@ -208,7 +208,6 @@ def _results(judged: Scores, whys: list[dict[str, Any]]) -> list[dict[str, Any]]
 def _facts(shelf: Shelf, served: Served, limits: Limits) -> dict[str, Any]:
     return {
         "model": served.name,
-        "version": served.version,
         "loaded_at": round(served.loaded_at, 3),
         "reload_failed": shelf.failure(served.name),
         "models": shelf.names,

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from strays.server.limits import Limits
 from strays.server.log import Log
 from strays.server.metrics import Metrics
-from strays.web.asgi import Answer, Headers, has_bearer
+from strays.web.asgi import Answer, Headers, error_code, has_bearer
 
 # What needs no token.
 OPEN = ("GET", "/health")
@@ -35,6 +35,8 @@ HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
     "cross-origin-resource-policy": "same-origin",
 }
+# The client was gone before there was an answer.
+UNANSWERED = 499
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # How much of a refused body is read and thrown away, and how long: a client that is still sending would not see why.
@@ -51,8 +53,9 @@ class Seen:
     method: str
     path: str
     client: str | None
-    status: int = 499  # the client was gone before there was an answer
+    status: int = UNANSWERED
     bytes: int = 0
+    code: str | None = None
 
 
 class Gate:
@@ -106,9 +109,11 @@ class Gate:
             else:
                 await _drain(receive, headers, DRAINED_LESS.get(answer.status, DRAINED_SECONDS))
                 await answer.send(sending)
-        except asyncio.CancelledError:
-            seen.status = 503  # the server stops, and has waited long enough
-            raise
+        except asyncio.CancelledError:  # the server stops, and has waited long enough
+            if seen.status != UNANSWERED:
+                raise
+            words = "the server stops; ask again when it, or another one, is there"
+            await Answer.error(503, "stopping", words, connection="close").send(sending)
         except Exception as error:  # the app answers its own errors; this one is ours, or comes from below
             self._log.error("broken", error, id=seen.id)
             raise
@@ -119,7 +124,8 @@ class Gate:
             self._metrics.under_way.set(self._under_way)
             self._metrics.requests.labels(seen.path, seen.status).inc()
             self._metrics.seconds.labels(seen.path).observe(took)
-            self._log.request(**vars(seen), seconds=round(took, 4), **facts)
+            told = {name: value for name, value in vars(seen).items() if value is not None}
+            self._log.request(**told, seconds=round(took, 4), **facts)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send, is_call: bool) -> dict[str, Any]:
         """Let the app answer; returns what it wants in the log. It can tell when the client of a call is gone."""
@@ -155,9 +161,10 @@ class Gate:
         if not _same_site(headers, host):
             return Answer.error(403, "wrong_origin", "requests from pages of other sites are refused")
         if (scope["method"], scope["path"]) != OPEN and self._token and not has_bearer(headers, self._token):
-            return Answer.error(
-                401, "no_token", "expected the header Authorization: Bearer TOKEN", **{"www-authenticate": "Bearer"}
-            )
+            code, words = "no_token", "expected the header Authorization: Bearer TOKEN"
+            if headers.only("authorization"):
+                code, words = "wrong_token", "the token is not this server's"
+            return Answer.error(401, code, words, **{"www-authenticate": "Bearer"})
         return None
 
     def _too_much(self, path: str) -> Answer | None:
@@ -271,6 +278,8 @@ def _noting(send: Send, seen: Seen) -> Send:
             seen.status = message["status"]
             theirs = list(message.get("headers", []))
             message = {**message, "headers": [*theirs, *ours, (b"x-request-id", seen.id.encode())]}
+        elif seen.status >= 400:
+            seen.code = error_code(message.get("body", b""))
         await send(message)
 
     return sending

@@ -17,7 +17,7 @@ import torch
 
 from strays.encoders import Encoder
 from strays.encoders.cores import usable_cores
-from strays.errors import StraysError, UsageError
+from strays.errors import ModelError, StraysError, UsageError
 from strays.model import TextOutlierDetector
 from strays.persistence import ARRAYS, CONFIG
 from strays.scoring.rows import without_cache
@@ -67,6 +67,7 @@ class Shelf:
         self._limits, self._metrics, self._log = limits, metrics, log
         self._served: dict[str, Served] = {}
         self._failed: dict[str, tuple[Stamp, str]] = {}
+        self._absent: set[str] = set()
         self._encoders: WeakValueDictionary[str, Encoder] = WeakValueDictionary()
         self._executor = ThreadPoolExecutor(ROUNDS_AT_ONCE, "scoring")
         # Of small rounds more threads make more work: they wait for each other, busily.
@@ -120,8 +121,14 @@ class Shelf:
         async with self._looking:
             for name, folder in self.folders.items():
                 served, stamp = self._served.get(name), stamp_of(folder)
-                if served is None or stamp is None:  # not there yet, or just being replaced: next time
+                if served is None:
                     continue
+                if stamp is None:  # just being replaced, unless it stays so
+                    if (again or name in self._absent) and name not in self._failed:
+                        self._fail(name, stamp, ModelError(f"{folder}: there is no model in it any more"))
+                    self._absent.add(name)
+                    continue
+                self._absent.discard(name)
                 if again or stamp == served.stamp:
                     self._failed.pop(name, None)
                 tried = self._failed[name][0] if name in self._failed else None
@@ -132,16 +139,19 @@ class Shelf:
         try:
             ready = await asyncio.to_thread(lambda: self._warmed(self._load(folder)))
         except Exception as error:
-            words = str(error) if isinstance(error, StraysError) else type(error).__name__
-            self._failed[name] = stamp, words
-            self._metrics.loads.labels(name, "failed").inc()
-            self._log.error("model_not_loaded", error, model=name, reason=words)
+            self._fail(name, stamp, error)
             return
         self._failed.pop(name, None)
         self._serve(name, stamp, *ready)
         task = asyncio.get_running_loop().create_task(old.batches.drained())
         self._old.add(task)
         task.add_done_callback(self._old.discard)
+
+    def _fail(self, name: str, stamp: Stamp, error: Exception) -> None:
+        words = str(error) if isinstance(error, StraysError) else type(error).__name__
+        self._failed[name] = stamp, words
+        self._metrics.loads.labels(name, "failed").inc()
+        self._log.error("model_not_loaded", error, model=name, reason=words)
 
     def _warmed(self, model: TextOutlierDetector) -> tuple[TextOutlierDetector, str]:
         """A model that has scored once, with an encoder that models of the same encoder share; and its version."""
@@ -150,7 +160,7 @@ class Shelf:
         encoder.warn_of_scripts = False
         model.encoder_ = self._encoders.setdefault(encoder.fingerprint, encoder)
         model.anomaly_score([WARM_UP])
-        return model, model.fingerprint[:16]
+        return model, model.version
 
     def _serve(self, name: str, stamp: Stamp, model: TextOutlierDetector, version: str) -> None:
         texts, seconds = self._metrics.rounds.labels(name), self._metrics.round_seconds.labels(name)

@@ -39,7 +39,9 @@ def add_errors(app: FastAPI, *, besides: str = "") -> None:
         # Where and what, never the value itself: it may be anything.
         if any(part["type"] == "json_invalid" for part in error.errors()):
             return refuse(400, "not_json", "the body is not JSON")
-        found = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()]
+        found = [
+            f"{'.'.join(map(str, part['loc']))}: {part['msg'].removeprefix('Value error, ')}" for part in error.errors()
+        ]
         return refuse(422, "invalid", "; ".join(found[:5]))
 
     @app.exception_handler(StraysError)

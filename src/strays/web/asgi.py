@@ -50,6 +50,14 @@ def error_body(code: str, message: str) -> dict[str, Any]:
     return {"error": {"code": code, "message": message}}
 
 
+def error_code(body: bytes) -> str | None:
+    """The code of an error in our shape; None where it is none."""
+    try:
+        return str(json.loads(body)["error"]["code"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
 def is_token(given: str, token: bytes) -> bool:
     """Whether this is the token, found out in a time that does not tell how much of it is right."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), token)

@@ -17,8 +17,8 @@ def require_extra(what: str, extra: str, *packages: str) -> None:
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
         raise StraysError(
-            f"{what} is served with {' and '.join(packages)}, and {' and '.join(missing)} is not installed; get it "
-            f"with: pip install 'strays[{extra}]'"
+            f"to serve {what}, {', '.join(missing)} must be installed; get what is needed with: pip install "
+            f"'strays[{extra}]'"
         )
 
 
