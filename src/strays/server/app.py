@@ -175,7 +175,7 @@ _MEANINGS = {
     421: "The host is not one of ours.",
     422: "The call is not as expected: too many texts, one too long, or something else than texts.",
     429: "The server is full; try again after the seconds of Retry-After.",
-    503: "The model is being loaded.",
+    503: "The model is being loaded, or the server stops.",
 }
 
 
@@ -212,7 +212,7 @@ def _facts(shelf: Shelf, served: Served, limits: Limits) -> dict[str, Any]:
         "reload_failed": shelf.failure(served.name),
         "models": shelf.names,
         "limits": {"body_bytes": limits.body_bytes, "texts": limits.texts, "characters": limits.characters},
-        **served.model.info(),
+        **served.info,
     }
 
 

@@ -41,10 +41,15 @@ class Served:
 
     name: str
     model: TextOutlierDetector
-    version: str
+    info: dict[str, Any]
     stamp: Stamp
     batches: Batches
     loaded_at: float
+
+    @property
+    def version(self) -> str:
+        """What changes when a score could."""
+        return str(self.info["version"])
 
 
 class UnknownModelError(StraysError):
@@ -153,16 +158,16 @@ class Shelf:
         self._metrics.loads.labels(name, "failed").inc()
         self._log.error("model_not_loaded", error, model=name, reason=words)
 
-    def _warmed(self, model: TextOutlierDetector) -> tuple[TextOutlierDetector, str]:
-        """A model that has scored once, with an encoder that models of the same encoder share; and its version."""
+    def _warmed(self, model: TextOutlierDetector) -> tuple[TextOutlierDetector, dict[str, Any]]:
+        """A model that has scored once, with an encoder that models of the same encoder share; and what it is."""
         without_cache(model)  # what is asked of a server is not written down
         encoder: Any = model.encoder_
         encoder.warn_of_scripts = False
         model.encoder_ = self._encoders.setdefault(encoder.fingerprint, encoder)
         model.anomaly_score([WARM_UP])
-        return model, model.version
+        return model, model.info()
 
-    def _serve(self, name: str, stamp: Stamp, model: TextOutlierDetector, version: str) -> None:
+    def _serve(self, name: str, stamp: Stamp, model: TextOutlierDetector, info: dict[str, Any]) -> None:
         texts, seconds = self._metrics.rounds.labels(name), self._metrics.round_seconds.labels(name)
 
         def on_round(n_texts: int, took: float) -> None:
@@ -177,7 +182,7 @@ class Shelf:
             max(TOKENS_PER_ROUND, TOKENS_PER_CORE * usable_cores()),
             on_round,
         )
-        served = Served(name, model, version, stamp, batches, time.time())
+        served = Served(name, model, info, stamp, batches, time.time())
         self._served[name] = served
         self._metrics.loads.labels(name, "loaded").inc()
         self._metrics.loaded.labels(name).set(served.loaded_at)
