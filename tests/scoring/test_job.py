@@ -354,14 +354,14 @@ def test_restart_removes_only_what_the_manifest_lists(folder: Path, stopped: str
 def test_parts_that_were_written_but_not_noted_do_not_stay(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(folder, f"{out}/")
-    kept = ("mine-00000.csv", "a-0.csv", "a-00000.txt", "deep/a-00000.csv")
-    for name in ("a-00000.jsonl", "a-00003.parquet", "deep/c-00007.jsonl", *kept):
+    kept = ("mine-00000.csv", "a-0.csv", "a-00000.txt", "a-00000.jsonl", "deep/a-00000.csv")
+    for name in ("a-00003.parquet", "deep/c-00007.jsonl", *kept):
         (out / name).write_text("x")
     run(folder, f"{out}/", nothing := StandIn())
     assert nothing.asked == []
     left = set(everything_in(out))
     assert left >= set(kept)
-    assert not left & {"a-00000.jsonl", "a-00003.parquet", "deep/c-00007.jsonl"}
+    assert not left & {"a-00003.parquet", "deep/c-00007.jsonl"}
     assert len(left) == 8 + 1 + len(kept)
 
 

@@ -33,7 +33,9 @@ def run(
         with ThreadPoolExecutor(places) as executor:
             return await work(Batches(score_texts, asyncio.Semaphore(places), executor, most_waiting))
 
-    return asyncio.run(asyncio.wait_for(main(), 30))
+    # In a thread of its own: where tests have driven a browser, a loop is running in this one.
+    with ThreadPoolExecutor(1) as elsewhere:
+        return elsewhere.submit(lambda: asyncio.run(asyncio.wait_for(main(), 30))).result()
 
 
 @settings(max_examples=60, deadline=None)
