@@ -2,8 +2,8 @@
 
 Without the token only /health answers. A browser can be made to send requests by any page it shows, so a request must
 name us as its host (a name that was rebound to our address is refused) and must not come from another site's page.
-Bodies are read here, whole, within their limits, so that the app never waits for a client; what comes while the server
-is full is refused before its body is read.
+Bodies are read here, whole, within their limits, so that the app never waits for a client; of what comes while the
+server is full the body is thrown away.
 """
 
 from __future__ import annotations
