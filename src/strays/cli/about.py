@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from strays.cli.common import facts_of, print_json
 from strays.cli.options import Json
-
-if TYPE_CHECKING:
-    pass
 
 
 def encoders(as_json: Json = False) -> None:

@@ -16,10 +16,12 @@ import typer
 from strays.cli.common import loaded_model
 from strays.cli.options import Device, FlagRate, MaxFalseAlarms, MaxFalseShare
 from strays.errors import UsageError
+from strays.server.limits import Limits
 
 if TYPE_CHECKING:
     from strays.model import TextOutlierDetector
 
+LIMITS = Limits()
 TOKEN = "STRAYS_TOKEN"  # noqa: S105 (where it is, not what it is)
 
 
@@ -56,10 +58,12 @@ def serve(
     max_false_alarms: MaxFalseAlarms = None,
     max_false_share: MaxFalseShare = None,
     flag_rate: FlagRate = None,
-    max_body: Annotated[int, typer.Option(help="Most bytes of a call.", min=1)] = 8_000_000,
-    max_texts: Annotated[int, typer.Option(help="Most texts of a call.", min=1)] = 1000,
-    max_characters: Annotated[int, typer.Option(help="Most characters of a text.", min=1)] = 100_000,
-    max_waiting: Annotated[int, typer.Option(help="Texts that may wait before calls are refused.", min=1)] = 1000,
+    max_body: Annotated[int, typer.Option(help="Most bytes of a call.", min=1)] = LIMITS.body_bytes,
+    max_texts: Annotated[int, typer.Option(help="Most texts of a call.", min=1)] = LIMITS.texts,
+    max_characters: Annotated[int, typer.Option(help="Most characters of a text.", min=1)] = LIMITS.characters,
+    max_waiting: Annotated[
+        int, typer.Option(help="Texts that may wait before calls are refused.", min=1)
+    ] = LIMITS.waiting,
     explanations: Annotated[
         bool, typer.Option("--explanations/--no-explanations", help="Answer calls for explanations, or not.")
     ] = True,
@@ -80,7 +84,6 @@ def serve(
             "say --no-token where something else keeps strangers out"
         )
     # Slow to import: what is wrong with the call has been said by now.
-    from strays.server.limits import Limits
     from strays.server.log import Log
     from strays.server.serve import serve as run
     from strays.server.shelf import named_folders

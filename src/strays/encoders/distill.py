@@ -26,7 +26,7 @@ from safetensors.numpy import load, save
 
 from strays.encoders import sources
 from strays.encoders.settings import own_settings
-from strays.errors import EncoderError, first_line
+from strays.errors import EncoderError
 
 # Another recipe gives other embeddings: count it up, and models fitted with the older one are refused.
 RECIPE = 1
@@ -66,15 +66,10 @@ def kept_or_made(
 
 def distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | None = None) -> Distilled:
     """Run every piece through the transformer and make the table."""
-    try:
+    from strays.encoders.transformer import loading
+
+    with loading(teacher):
         return _distil(teacher, pooling, progress)
-    except EncoderError:
-        raise
-    except Exception as error:  # whatever a damaged or foreign file makes the libraries raise
-        raise EncoderError(
-            f"could not load the encoder in {teacher}, or run it ({first_line(error):.300}). Expected a complete "
-            "BERT-like model to distil; get its files again"
-        ) from error
 
 
 def _distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | None) -> Distilled:

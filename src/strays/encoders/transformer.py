@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -358,17 +358,8 @@ class TransformerEncoder:
         n_workers = min(MOST_WORKERS, usable_cores() - 2)
         return Tokens(self._tokenizer, length, GPU_PIECES, n_workers if n_workers > 1 else 0)
 
-    @contextmanager
-    def _loading(self) -> Iterator[None]:
-        try:
-            yield
-        except StraysError:
-            raise
-        except Exception as error:  # whatever a damaged or foreign file makes the libraries raise
-            raise EncoderError(
-                f"could not load the encoder in {self.folder}, or run it ({first_line(error):.300}). "
-                "Expected a complete BERT-like model; get its files again"
-            ) from error
+    def _loading(self) -> AbstractContextManager[None]:
+        return loading(self.folder)
 
     def _warn_of_script(self, texts: list[str]) -> None:
         if not self.warn_of_scripts:
@@ -393,6 +384,20 @@ class TransformerEncoder:
         tokenizer = self._tokenizer
         pieces = tokenizer.batch_decode([[i] for i in range(len(tokenizer))])
         return scripts.known_scripts(pieces) | {"LATIN"}
+
+
+@contextmanager
+def loading(folder: Path) -> Iterator[None]:
+    """Turn whatever a damaged or foreign file makes the libraries raise into an error that names the folder."""
+    try:
+        yield
+    except StraysError:
+        raise
+    except Exception as error:
+        raise EncoderError(
+            f"could not load the encoder in {folder}, or run it ({first_line(error):.300}). Expected a complete "
+            "BERT-like model; get its files again"
+        ) from error
 
 
 def _whole_characters(texts: list[str]) -> list[str]:
