@@ -18,7 +18,7 @@ class NoRowsError(DataError):
 
 
 class EncoderError(StraysError):
-    """An encoder cannot be found, loaded or trusted."""
+    """An encoder cannot be found, loaded, run or trusted."""
 
 
 class ModelError(StraysError):

@@ -174,6 +174,13 @@ def test_damaged_weights(tiny_bert: Path, tmp_path: Path) -> None:
         load_encoder(str(tmp_path / "m")).encode(["a"])
 
 
+def test_damaged_weights_are_no_fault_of_the_runtime(tiny_bert: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_bert, tmp_path / "m")
+    (tmp_path / "m" / "model.safetensors").write_bytes(b"not safetensors at all")
+    with pytest.raises(EncoderError, match=r"^could not load the encoder in .*get its files again$"):
+        load_encoder(str(tmp_path / "m"), precision="int8").encode(["a"])
+
+
 def test_pytorch_weights_load_without_running_code(tiny_bert: Path, tmp_path: Path) -> None:
     """Older models come as pytorch_model.bin; a pickle that would run something must not."""
     import torch

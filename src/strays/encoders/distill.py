@@ -19,12 +19,14 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from strays.encoders import sources
+from strays.encoders.failures import LESS_TO_LOAD, loading, running
 from strays.encoders.settings import own_settings
 from strays.errors import EncoderError
 
@@ -66,13 +68,14 @@ def kept_or_made(
 
 def distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | None = None) -> Distilled:
     """Run every piece through the transformer and make the table."""
-    from strays.encoders.transformer import loading
-
     with loading(teacher):
-        return _distil(teacher, pooling, progress)
+        tokenizer, model = _load(teacher)
+    with running(teacher, LESS_TO_LOAD):
+        return _distil(tokenizer, model, pooling, progress)
 
 
-def _distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | None) -> Distilled:
+def _load(teacher: Path) -> tuple[Any, Any]:
+    """A transformer's tokenizer, without what transformers wraps around it, and its model."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 
@@ -86,13 +89,20 @@ def _distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | 
     tokenizer = wrapped.backend_tokenizer
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    start, end = _ends(tokenizer.encode("a").ids, tokenizer.encode("a", add_special_tokens=False).ids)
-    n = 1 + max(tokenizer.get_vocab().values())  # ids may have holes
+    n = _n_pieces(tokenizer)
     if n > model.config.vocab_size:
         raise EncoderError(
             f"the tokenizer in {teacher} has ids up to {n - 1:,}, but the model knows {model.config.vocab_size:,}; "
             "expected a tokenizer and a model that belong together. Get the model's files again"
         )
+    return tokenizer, model
+
+
+def _distil(tokenizer: Any, model: Any, pooling: str, progress: Callable[[int, int], None] | None) -> Distilled:
+    import torch
+
+    start, end = _ends(tokenizer.encode("a").ids, tokenizer.encode("a", add_special_tokens=False).ids)
+    n = _n_pieces(tokenizer)
 
     def embed(pieces: list[list[int]]) -> np.ndarray:
         ids = torch.tensor([[*start, *piece, *end] for piece in pieces])
@@ -125,6 +135,10 @@ def make_table(rows: np.ndarray, blank: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def _pooling(teacher: Path, asked: str | None) -> str:
     return "cls" if (asked or own_settings(teacher).pooling) == "cls" else "mean"
+
+
+def _n_pieces(tokenizer: Any) -> int:
+    return 1 + int(max(tokenizer.get_vocab().values()))  # ids may have holes
 
 
 def _ends(marked: list[int], bare: list[int]) -> tuple[list[int], list[int]]:

@@ -23,11 +23,12 @@ import numpy as np
 
 from strays.encoders import onnx_graph
 from strays.encoders.cores import usable_cores
+from strays.encoders.failures import ran_out_of_memory, telling
 from strays.encoders.settings import PRECISIONS, EncoderSettings
 from strays.encoders.tokens import Batch
-from strays.errors import EncoderError, first_line
 
 PIP = "pip install 'strays[onnx]'"
+REMEDY = f"Install a newer one ({PIP} --upgrade), or choose runtime='torch'"
 KEPT = "kept.json"
 # int8 is used unasked where its embeddings have at least this mean cosine with the exact ones.
 FAITHFUL = 0.99
@@ -76,17 +77,14 @@ class OnnxModel:
     def session(self, precision: str) -> Any:
         """An inference session; a damaged graph is made anew, once."""
         _ = self.kept
-        try:
+        with telling("opening the encoder's graph", "ONNX Runtime could not load the encoder's graph", REMEDY):
+            try:
+                return self._opened(precision)
+            except Exception as error:  # ONNX Runtime's own kinds derive from nothing else
+                if ran_out_of_memory(error):
+                    raise
+                self._make()
             return self._opened(precision)
-        except Exception:  # ONNX Runtime's own kinds derive from nothing else
-            self._make()
-        try:
-            return self._opened(precision)
-        except Exception as error:
-            raise EncoderError(
-                f"ONNX Runtime could not load the encoder's graph ({first_line(error)}). Install a newer one "
-                f"({PIP} --upgrade), or choose runtime='torch'"
-            ) from error
 
     def _opened(self, precision: str) -> Any:
         session = _session(self._made.get(precision) or self._path(precision).read_bytes())
@@ -98,13 +96,10 @@ class OnnxModel:
         return self.folder / f"{precision}.onnx"
 
     def _make(self) -> Kept:
-        try:
+        with telling(
+            "making the encoder ready for ONNX Runtime", "the encoder could not be made ready for ONNX Runtime", REMEDY
+        ):
             return self._made_anew()
-        except Exception as error:  # an installation that is broken, an operation that is not known
-            raise EncoderError(
-                f"the encoder could not be made ready for ONNX Runtime ({first_line(error)}). Install a newer one "
-                f"({PIP} --upgrade), or choose runtime='torch'"
-            ) from error
 
     def _made_anew(self) -> Kept:
         weights = {name: value.numpy() for name, value in self.load().state_dict().items()}

@@ -22,10 +22,11 @@ from strays.cache import EmbeddingCache, models_folder
 from strays.encoders import onnx_graph, onnx_runtime, scripts, sources
 from strays.encoders.base import check_texts
 from strays.encoders.cores import usable_cores
+from strays.encoders.failures import loading, running
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
 from strays.encoders.tokens import Batch, Tokens
 from strays.encoders.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime, torch_device
-from strays.errors import EncoderError, StraysError, StraysWarning, UsageError, first_line
+from strays.errors import EncoderError, StraysWarning, UsageError
 
 if TYPE_CHECKING:
     import torch
@@ -213,11 +214,13 @@ class TransformerEncoder:
         if not texts:
             return
         fresh: list[tuple[np.ndarray, np.ndarray]] = []
+        with self._loading():
+            runtime, tokens = self._runtime, self._tokens
         with (
-            self._loading(),
-            closing(self._tokens.batches(texts, self.tokens_per_batch or self._runtime.tokens_per_batch)) as batches,
+            running(self.folder),
+            closing(tokens.batches(texts, self.tokens_per_batch or runtime.tokens_per_batch)) as batches,
         ):
-            for rows, embeddings in self._runtime.run(batches):
+            for rows, embeddings in runtime.run(batches):
                 yield rows, embeddings
                 if self._cache is not None:
                     fresh.append((rows, embeddings))
@@ -384,20 +387,6 @@ class TransformerEncoder:
         tokenizer = self._tokenizer
         pieces = tokenizer.batch_decode([[i] for i in range(len(tokenizer))])
         return scripts.known_scripts(pieces) | {"LATIN"}
-
-
-@contextmanager
-def loading(folder: Path) -> Iterator[None]:
-    """Turn whatever a damaged or foreign file makes the libraries raise into an error that names the folder."""
-    try:
-        yield
-    except StraysError:
-        raise
-    except Exception as error:
-        raise EncoderError(
-            f"could not load the encoder in {folder}, or run it ({first_line(error):.300}). Expected a complete "
-            "BERT-like model; get its files again"
-        ) from error
 
 
 def _whole_characters(texts: list[str]) -> list[str]:
