@@ -150,6 +150,18 @@ def test_a_link_out_of_the_folder_is_refused(folder: Path, name: str) -> None:
         load_folder(folder)
 
 
+def test_links_as_in_the_hubs_cache_are_refused(folder: Path, tmp_path: Path) -> None:
+    """An encoder's folder may be made of them; a model comes from anybody."""
+    blobs, snapshot = tmp_path / "models--org--model" / "blobs", tmp_path / "models--org--model" / "snapshots" / "0"
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    for name in (CONFIG, ARRAYS):
+        (folder / name).rename(blobs / name)
+        (snapshot / name).symlink_to(f"../../blobs/{name}")
+    with pytest.raises(ModelError, match="is a link out of the folder; copy the file"):
+        load_folder(snapshot)
+
+
 def test_links_inside_the_folder_are_followed(folder: Path) -> None:
     (folder / "..2026_01").mkdir()
     (folder / "..data").symlink_to("..2026_01")  # as Kubernetes mounts a volume

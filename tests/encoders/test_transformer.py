@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import pickle
 import shutil
 import warnings
@@ -142,14 +144,24 @@ def test_a_revision_is_asked_for(monkeypatch: pytest.MonkeyPatch, tiny_bert: Pat
     ]
 
 
+def hub_cache(folder: Path, cache: Path, repo: str = "models--org--model", revision: str = "0" * 40) -> Path:
+    """A model's folder as huggingface_hub keeps it: links into a folder of blobs, named by their hash. The snapshot."""
+    blobs, snapshot = cache / repo / "blobs", cache / repo / "snapshots" / revision
+    blobs.mkdir(parents=True)
+    (cache / repo / "refs").mkdir()
+    (cache / repo / "refs" / "main").write_text(revision)
+    for path in filter(Path.is_file, folder.rglob("*")):
+        blob, link = blobs / hashlib.sha256(path.read_bytes()).hexdigest(), snapshot / path.relative_to(folder)
+        shutil.copy(path, blob)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(Path(os.path.relpath(blob, link.parent)))
+    return snapshot
+
+
 def test_a_cached_snapshot_is_used_offline(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hub cache laid out as huggingface_hub lays it out, and no network."""
     from huggingface_hub import constants
 
-    repo = tmp_path / "models--org--model"
-    (repo / "refs").mkdir(parents=True)
-    (repo / "refs" / "main").write_text("0" * 40)
-    shutil.copytree(tiny_bert, repo / "snapshots" / ("0" * 40))
+    hub_cache(tiny_bert, tmp_path)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     expected = load_encoder(str(tiny_bert)).encode(TEXTS[:3])
@@ -157,6 +169,16 @@ def test_a_cached_snapshot_is_used_offline(tiny_bert: Path, tmp_path: Path, monk
     assert np.array_equal(load_encoder("org/model", revision="0" * 40).encode(TEXTS[:3]), expected)
     with pytest.raises(EncoderError, match="at revision 1111"):
         load_encoder("org/model", revision="1" * 40).encode(["a"])
+
+
+@pytest.mark.parametrize("name", ["{}", "fast:{}"])
+def test_the_folder_of_a_snapshot_is_an_encoder(name: str, tiny_bert: Path, tmp_path: Path) -> None:
+    plain = sentence_folder(tiny_bert, tmp_path / "plain", ["Transformer", "Pooling"], {"pooling_mode": "cls"})
+    snapshot = hub_cache(Path(plain), tmp_path / "hub")
+    assert all((snapshot / file).is_symlink() for file in ("model.safetensors", "1_Pooling/config.json"))
+    expected, found = load_encoder(name.format(plain), cache=False), load_encoder(name.format(snapshot), cache=False)
+    assert found.fingerprint == expected.fingerprint
+    assert np.array_equal(found.encode(TEXTS[:3]), expected.encode(TEXTS[:3]))
 
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
@@ -361,6 +383,18 @@ def test_a_device_among_an_encoders_files_is_not_read(name: str, tiny_bert: Path
     (folder / name).symlink_to("/dev/zero")
     with pytest.raises(EncoderError):
         load_encoder(str(folder)).encode(["the cat"])
+
+
+@pytest.mark.parametrize("file", ["modules.json", "1_Pooling/config.json", "sentence_bert_config.json"])
+def test_a_device_is_no_settings(file: str, tiny_bert: Path, tmp_path: Path) -> None:
+    folder = sentence_folder(tiny_bert, tmp_path / "m", ["Transformer", "Pooling"], {"pooling_mode": "cls"})
+    (tmp_path / "m" / file).unlink()
+    (tmp_path / "m" / file).symlink_to("/dev/full")  # it can be read for ever
+    if file == "1_Pooling/config.json":
+        with pytest.raises(EncoderError, match="missing or no plain file; get the model's files again"):
+            load_encoder(folder).encode(["the cat"])
+    else:  # which a folder may be without
+        assert load_encoder(folder).encode(["the cat"]).shape == (1, 32)
 
 
 @pytest.mark.parametrize("name", ["~nobody-of-this-name", "x" * 4000])
