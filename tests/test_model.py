@@ -158,7 +158,7 @@ def test_networks_are_not_cross_fitted() -> None:
 
 
 def test_many_texts_are_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("strays.model.MOST_IN_FOLDS", 100)
+    monkeypatch.setattr("strays.fitting.MOST_IN_FOLDS", 100)
     summary = fitted("centroid", LABELS).summary_
     assert (summary.n_held_out, summary.n_folds) == (32, 0)
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -16,26 +13,19 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from strays import __version__
-from strays.arrays import whole_number
-from strays.calibration import MOST_KEPT, Calibration, threshold
+from strays.calibration import Calibration, threshold
 from strays.cascade import Cascade, static_encoder_of
 from strays.detectors import DETECTORS, Detector, detector_class
 from strays.encoders import Encoder, StreamingEncoder, load_encoder
 from strays.encoders.base import check_texts
-from strays.encoders.settings import EncoderSettings
+from strays.encoders.checked import AT_ONCE, one_for_each, streamed
 from strays.errors import DataError, ModelError, StraysWarning, UsageError
 from strays.explain import Examples, Explanation, effects, pieces, split
+from strays.fitting import fit_and_hold_out, require_variety
 from strays.labels import parse_labels
-from strays.persistence import load_folder, save_folder
+from strays.saving import FitSummary, Parts, detector_config, fingerprint, load_parts, save_parts
 
-# Fewer different texts than this leave nothing to compare a text with.
-FEWEST_TEXTS = 3
-# Up to this many presumed normal texts all are held out in turn, in folds; of more, a share is held out once for all.
-MOST_IN_FOLDS = 2000
-HELD_OUT = 0.2
-# Texts that are scored together; their embeddings are then forgotten.
-SCORED_AT_ONCE = 8192
+__all__ = ["FitSummary", "Scores", "TextOutlierDetector"]
 
 
 @dataclass(frozen=True)
@@ -47,18 +37,6 @@ class Scores:
     flagged: np.ndarray
     # Which scores are the model's own, where the others are a cascade's estimates.
     by_full: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class FitSummary:
-    """What a model was fitted on. Its p-values rest on `n_held_out` texts: a share, or all in `n_folds` turns."""
-
-    n_texts: int
-    n_normal: int
-    n_anomaly: int
-    n_unlabelled: int
-    n_held_out: int
-    n_folds: int = 0
 
 
 class TextOutlierDetector(BaseEstimator):
@@ -138,45 +116,36 @@ class TextOutlierDetector(BaseEstimator):
         self._expected_fingerprint = None
         texts = check_texts(texts)
         y = parse_labels(labels, len(texts))
-        _require_variety(texts, y)
+        require_variety(texts, y)
         detector = self._make_detector()
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         triage = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
-        X = self._encode(texts) if embeddings is None else _one_for_each(embeddings, texts)
+        X = self._encode(texts) if embeddings is None else one_for_each(embeddings, texts)
         if not np.ptp(X, axis=0).any():
             raise DataError(
                 f"the encoder {self.encoder_!r} cannot tell these texts apart: all {len(texts)} get one embedding. "
                 "Choose an encoder made for their language"
             )
 
-        normals = np.random.default_rng(self.random_state).permutation(np.flatnonzero(y >= 0))
-        if self.held_out is None and len(normals) <= MOST_IN_FOLDS and detector.comparable_fits:
-            folds = _folds(X, normals, 10 if len(normals) <= MOST_IN_FOLDS // 4 else 5)
-            in_turn = [_fit_without(detector, X, y, fold).anomaly_score(X[fold]) for fold in folds]
-            self.detector_, n_folds = detector.fit(X, y), len(folds)
-            held_out, normal_scores = np.concatenate(folds), np.concatenate(in_turn)
-        else:
-            wanted = math.floor((self.held_out or HELD_OUT) * len(normals))
-            held_out = normals[: min(max(1, wanted), len(normals) - 2, MOST_KEPT)]
-            self.detector_, n_folds = _fit_without(detector, X, y, held_out), 0
-            normal_scores = self.detector_.anomaly_score(X[held_out])
+        fitted = fit_and_hold_out(detector, X, y, self.held_out, self.random_state)
+        self.detector_ = fitted.detector
         self.training_scores_ = self.detector_.anomaly_score(X)
-        self.calibration_ = Calibration.from_scores(normal_scores, self.training_scores_)
+        self.calibration_ = Calibration.from_scores(fitted.held_out_scores, self.training_scores_)
         self.threshold_ = self.calibration_.default_threshold()
         self.examples_ = Examples.choose(texts, X, y, self.keep_examples)
         self.cascade_ = None
         if triage:
             scores, honest = self.training_scores_.copy(), (y >= 0) & detector.left_out_scores
             if not detector.left_out_scores:
-                scores[held_out], honest[held_out] = normal_scores, True
+                scores[fitted.held_out], honest[fitted.held_out] = fitted.held_out_scores, True
             self.cascade_ = Cascade.fit(triage, texts, scores, honest)
         self.summary_ = FitSummary(
             n_texts=len(texts),
             n_normal=int((y > 0).sum()),
             n_anomaly=int((y < 0).sum()),
             n_unlabelled=int((y == 0).sum()),
-            n_held_out=len(normal_scores),
-            n_folds=n_folds,
+            n_held_out=len(fitted.held_out_scores),
+            n_folds=fitted.n_folds,
         )
         return self
 
@@ -325,11 +294,7 @@ class TextOutlierDetector(BaseEstimator):
         return {
             "version": self.version,
             "encoder": settings.to_dict() if settings else {"name": type(self.encoder_).__name__},
-            "detector": {
-                "name": _registered_name(self.detector_),
-                "params": _plain_params(self.detector_),
-                "says": self.detector_.describe(),
-            },
+            "detector": detector_config(self.detector_) | {"says": self.detector_.describe()},
             "fitted_on": asdict(self.summary_),
             "lowest_p_value": self.calibration_.lowest_p_value,
             "threshold": asdict(self.threshold_),
@@ -349,10 +314,7 @@ class TextOutlierDetector(BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the model to a folder of JSON and safetensors; an older model there is replaced."""
         self._require_fitted()
-        name = _registered_name(self.detector_)
-        if name not in DETECTORS:
-            raise ModelError(f"a {name} cannot be saved; expected one of {', '.join(DETECTORS)}")
-        save_folder(path, {"strays_version": __version__} | self._config(), self._arrays())
+        save_parts(path, self._parts())
 
     @classmethod
     def load(
@@ -369,43 +331,23 @@ class TextOutlierDetector(BaseEstimator):
         A model fitted with an encoder object of your own, or with one for its cascade, needs that again; device and
         progress are for the others, as in load_encoder.
         """
-        config, arrays = load_folder(path)
-        try:
-            _check_config(config)
-            settings = config["encoder"]["settings"]
-            if encoder is None and settings is None:
-                raise ModelError(
-                    "was fitted with an encoder object, which is not saved; pass it: load(..., encoder=...)"
-                )
-            detector = detector_class(config["detector"]["name"])(**config["detector"]["params"])
-            state, examples, calibration, head = (
-                {key.removeprefix(place): a for key, a in arrays.items() if key.startswith(place)}
-                for place in ("detector/", "examples/", "calibration/", "cascade/")
-            )
-            if encoder is None:
-                # Models older than the choice of a precision are of full precision.
-                asked = EncoderSettings(**{"precision": "full", **settings})
-                encoder = load_encoder(**asked.to_dict(), device=device, progress=progress)
-            model = cls(
-                encoder=encoder,
-                detector=detector,
-                held_out=config["held_out"],
-                keep_examples=config["keep_examples"],
-                cascade=cascade or config.get("cascade") is not None,
-                random_state=config["random_state"],
-            )
-            model.encoder_ = encoder
-            model.detector_ = clone(detector).set_state(state)
-            model.calibration_ = Calibration.from_arrays(calibration)
-            model.threshold_ = threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]})
-            model.summary_ = FitSummary(**config["summary"])
-            model.examples_ = Examples.from_arrays(examples, model.detector_.n_features_in_)
-            model.cascade_ = _load_cascade(config.get("cascade"), cascade, head)
-        except ModelError as error:
-            raise ModelError(f"{path}: {error}") from error
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise ModelError(f"{path}: the model's files do not fit together ({error!r:.300}); fit it again") from error
-        model._expected_fingerprint = config["encoder"].get("fingerprint")
+        parts = load_parts(path, encoder=encoder, cascade=cascade, device=device, progress=progress)
+        model = cls(
+            encoder=parts.encoder,
+            detector=clone(parts.detector),
+            held_out=parts.held_out,
+            keep_examples=parts.keep_examples,
+            cascade=cascade or parts.cascade is not None,
+            random_state=parts.random_state,
+        )
+        model.encoder_ = parts.encoder
+        model.detector_ = parts.detector
+        model.calibration_ = parts.calibration
+        model.threshold_ = parts.threshold
+        model.summary_ = parts.summary
+        model.examples_ = parts.examples
+        model.cascade_ = parts.cascade
+        model._expected_fingerprint = parts.expected_fingerprint
         return model
 
     @property
@@ -417,12 +359,7 @@ class TextOutlierDetector(BaseEstimator):
     def fingerprint(self) -> str:
         """Hash of all that a score depends on; the threshold, which can be chosen anew, is no part of it."""
         self._require_fitted()
-        config = {key: value for key, value in self._config().items() if key != "threshold"}
-        hashed = hashlib.sha256(json.dumps(config, sort_keys=True, default=repr).encode())
-        for name, array in sorted(self._arrays().items()):
-            hashed.update(f"{name} {array.dtype} {array.shape}".encode())
-            hashed.update(np.ascontiguousarray(array).tobytes())
-        return hashed.hexdigest()
+        return fingerprint(self._parts())
 
     @property
     def version(self) -> str:
@@ -434,33 +371,28 @@ class TextOutlierDetector(BaseEstimator):
     _expected_fingerprint: str | None = None
     cascade_: Cascade | None = None
 
-    def _config(self) -> dict[str, Any]:
-        encoder = _what_encoder(self.encoder_)
-        return {
-            "encoder": encoder | {"fingerprint": self._expected_fingerprint or encoder["fingerprint"]},
-            "cascade": _what_encoder(self.cascade_.encoder) if self.cascade_ else None,
-            "detector": {"name": _registered_name(self.detector_), "params": _plain_params(self.detector_)},
-            "held_out": self.held_out,
-            "keep_examples": self.keep_examples,
-            "random_state": None if self.random_state is None else int(self.random_state),
-            "threshold": asdict(self.threshold_),
-            "summary": asdict(self.summary_),
-        }
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        arrays = {f"detector/{name}": array for name, array in self.detector_.get_state().items()}
-        arrays |= {f"examples/{name}": array for name, array in self.examples_.to_arrays().items()}
-        if self.cascade_:
-            arrays |= {f"cascade/{name}": array for name, array in self.cascade_.to_arrays().items()}
-        return arrays | {f"calibration/{name}": array for name, array in self.calibration_.to_arrays().items()}
+    def _parts(self) -> Parts:
+        return Parts(
+            encoder=self.encoder_,
+            expected_fingerprint=self._expected_fingerprint,
+            detector=self.detector_,
+            calibration=self.calibration_,
+            threshold=self.threshold_,
+            examples=self.examples_,
+            cascade=self.cascade_,
+            summary=self.summary_,
+            held_out=self.held_out,
+            keep_examples=self.keep_examples,
+            random_state=self.random_state,
+        )
 
     def _encode(self, texts: list[str]) -> np.ndarray:
         self._require_same_encoder()
-        return _one_for_each(np.asarray(self.encoder_.encode(texts)), texts)
+        return one_for_each(np.asarray(self.encoder_.encode(texts)), texts)
 
     def _scored(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, scores of these texts); the detector works on some rows while the next are encoded."""
-        if len(texts) <= SCORED_AT_ONCE:  # nothing comes next, and a thread of its own costs more than these rows
+        if len(texts) <= AT_ONCE:  # nothing comes next, and a thread of its own costs more than these rows
             yield from ((rows, self._scores_of(X)) for rows, X in self._embedded(texts))
             return
         with ThreadPoolExecutor(1) as beside:
@@ -475,20 +407,13 @@ class TextOutlierDetector(BaseEstimator):
 
     def _embedded(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings of these texts), some thousand at a time, in the order that is fastest."""
-        if not isinstance(self.encoder_, StreamingEncoder):
-            for start in range(0, len(texts), SCORED_AT_ONCE):
-                block = texts[start : start + SCORED_AT_ONCE]
-                yield np.arange(start, start + len(block)), self._encode(block)
+        if isinstance(self.encoder_, StreamingEncoder):
+            self._require_same_encoder()
+            yield from streamed(self.encoder_, texts)
             return
-        self._require_same_encoder()
-        parts: list[tuple[np.ndarray, np.ndarray]] = []
-        for part in self.encoder_.stream(texts):
-            parts.append(part)
-            if sum(len(rows) for rows, _ in parts) >= SCORED_AT_ONCE:
-                yield _gathered(parts, texts)
-                parts = []
-        if parts:
-            yield _gathered(parts, texts)
+        for start in range(0, len(texts), AT_ONCE):
+            block = texts[start : start + AT_ONCE]
+            yield np.arange(start, start + len(block)), self._encode(block)
 
     def _scores_of(self, X: np.ndarray) -> np.ndarray:
         """The detector's scores of embeddings."""
@@ -510,104 +435,3 @@ class TextOutlierDetector(BaseEstimator):
     def _require_fitted(self) -> None:
         if not hasattr(self, "detector_"):
             raise UsageError("this model is not fitted yet; call fit(texts) first, or load a saved model")
-
-
-def _check_config(config: dict[str, Any]) -> None:
-    """Raise unless what a saved model says of itself could have been written by save."""
-    held_out, seed, summary = config["held_out"], config["random_state"], config["summary"]
-    if held_out is not None and not (isinstance(held_out, float) and 0 < held_out < 1):
-        raise ModelError(f"held_out is {held_out!r:.60}; expected a share between 0 and 1, or nothing. Fit it again")
-    if seed is not None and not whole_number(seed, high=2**64):
-        raise ModelError(f"random_state is {seed!r:.60}; expected a whole number or nothing. Fit it again")
-    counts = {"keep_examples": config["keep_examples"], **summary}
-    for name, value in counts.items():
-        if not whole_number(value, high=2**63):
-            raise ModelError(f"{name!r:.60} is {value!r:.60}; expected a whole number of texts. Fit it again")
-    for part in filter(None, (config["encoder"], config.get("cascade"))):
-        settings, fingerprint = part["settings"], part["fingerprint"]
-        # An encoder that is found by its name is used only if it is the one the model was fitted with.
-        if not isinstance(fingerprint, str if settings is not None else str | None):
-            raise ModelError(f"an encoder's fingerprint is {fingerprint!r:.60}; expected its hash. Fit it again")
-
-
-def _what_encoder(encoder: Encoder) -> dict[str, Any]:
-    settings = getattr(encoder, "pinned", None)
-    return {
-        "settings": settings.to_dict() if settings else None,
-        "fingerprint": getattr(encoder, "fingerprint", None),
-    }
-
-
-def _load_cascade(saved: dict[str, Any] | None, given: Encoder | None, arrays: dict[str, np.ndarray]) -> Cascade | None:
-    if saved is None:
-        return None
-    if given is None and saved["settings"] is None:
-        raise ModelError(
-            "its cascade was fitted with an encoder object, which is not saved; pass it: load(..., cascade=...)"
-        )
-    encoder = given or load_encoder(**EncoderSettings(**saved["settings"]).to_dict())
-    return Cascade.from_arrays(encoder, arrays, saved["fingerprint"])
-
-
-def _gathered(parts: list[tuple[np.ndarray, np.ndarray]], texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    if len(parts) > 1:  # else copying takes longer than scoring on a GPU
-        parts = [(np.concatenate([rows for rows, _ in parts]), np.concatenate([X for _, X in parts]))]
-    rows, X = parts[0]
-    return rows, _finite(X, texts, rows)
-
-
-def _one_for_each(X: np.ndarray, texts: list[str]) -> np.ndarray:
-    if X.ndim != 2 or len(X) != len(texts):
-        raise DataError(f"the encoder gave shape {X.shape} for {len(texts)} texts; expected one row for each")
-    return _finite(X, texts, np.arange(len(texts)))
-
-
-def _finite(X: np.ndarray, texts: list[str], rows: np.ndarray) -> np.ndarray:
-    """The embeddings of some rows' texts; an error where there is a number missing."""
-    if not np.isfinite(X.sum(dtype=np.float64)):  # no number that is none gets lost in a sum
-        bad = rows[~np.isfinite(X).all(axis=1)].min()
-        raise DataError(f"the encoder gave NaN or infinity for text {bad} ({texts[bad]!r:.60})")
-    return X
-
-
-def _folds(X: np.ndarray, rows: np.ndarray, k: int) -> list[np.ndarray]:
-    """The rows dealt into k parts, so that what is left without one of them is never all equal.
-
-    Rows unlike the commonest one are dealt first; where there is only one such row, it stays in every fit.
-    """
-    _, which, counts = np.unique(X[rows], axis=0, return_inverse=True, return_counts=True)
-    unlike = which.reshape(-1) != counts.argmax()
-    dealt = np.r_[rows[unlike], rows[~unlike]] if unlike.sum() > 1 else rows[~unlike]
-    k = min(k, len(dealt))
-    return [dealt[i::k] for i in range(k)]
-
-
-def _fit_without(detector: Detector, X: np.ndarray, y: np.ndarray, held_out: np.ndarray) -> Detector:
-    seen = np.ones(len(X), dtype=bool)
-    seen[held_out] = False
-    return clone(detector).fit(X[seen], y[seen])
-
-
-def _require_variety(texts: list[str], y: np.ndarray) -> None:
-    presumed_normal = {text for text, label in zip(texts, y, strict=True) if label >= 0}
-    if texts and not presumed_normal:
-        raise DataError(
-            f"all {len(texts)} texts are labelled anomaly; expected normal or unlabelled texts too, to learn from"
-        )
-    if len(presumed_normal) < FEWEST_TEXTS:
-        raise DataError(
-            f"got {len(texts)} texts, {len(presumed_normal)} of them normal or unlabelled and different from one "
-            f"another; expected at least {FEWEST_TEXTS} such texts to tell what is normal, better a hundred"
-        )
-
-
-def _registered_name(detector: Detector) -> str:
-    path = f"{type(detector).__module__}:{type(detector).__name__}"
-    return next((name for name, known in DETECTORS.items() if known == path), type(detector).__name__)
-
-
-def _plain_params(detector: Detector) -> dict[str, Any]:
-    params = detector.get_params()
-    if isinstance(params.get("random_state"), np.random.RandomState):
-        params["random_state"] = None
-    return {key: value.item() if isinstance(value, np.generic) else value for key, value in params.items()}
