@@ -78,6 +78,7 @@ def openvino() -> Way:
     import torch
     from openvino import AsyncInferQueue, Core, convert_model
 
+    from strays.encoders.pretrained import load_model
     from strays.encoders.tokens import Batch
 
     encoder = load_encoder("default", precision="full", cache=False)
@@ -85,7 +86,7 @@ def openvino() -> Way:
     core = Core()
     options = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 2, "INFERENCE_NUM_THREADS": 2}
     # From the model itself: OpenVINO does not know the operations of our graph that are ONNX Runtime's own.
-    model = encoder._load_model()  # type: ignore[attr-defined]
+    model = load_model(encoder.folder)  # type: ignore[attr-defined]
     example = {name: torch.ones(1, 4, dtype=torch.int64) for name in ("input_ids", "attention_mask")}
     compiled = core.compile_model(convert_model(model, example_input=example), "CPU", options)
     queue = AsyncInferQueue(compiled, 2)

@@ -16,6 +16,7 @@ from strays import TextOutlierDetector
 from strays.cache import models_folder
 from strays.encoders import cores, load_encoder, onnx_graph, onnx_runtime
 from strays.encoders.packed_bert import PackedBert, padded_attention
+from strays.encoders.pretrained import load_model
 from strays.errors import EncoderError, ModelError, UsageError
 from tests.conftest import farm_texts
 
@@ -67,7 +68,7 @@ def test_packed_texts_give_what_padded_ones_give(kind: str, pooling: str, reques
 
     encoder = load_encoder(str(request.getfixturevalue(kind)), runtime="torch", pooling=pooling)
     exact = encoder.encode(TEXTS)
-    model = PackedBert(encoder._load_model(), encoder._config)  # type: ignore[attr-defined]
+    model = PackedBert(load_model(encoder.folder), encoder._config)  # type: ignore[attr-defined]
     for batch in encoder._tokens.batches(TEXTS, 100):  # type: ignore[attr-defined]
         lengths = torch.from_numpy(batch.lengths)
         with torch.inference_mode():

@@ -27,6 +27,7 @@ from safetensors.numpy import load, save
 
 from strays.encoders import sources
 from strays.encoders.failures import LESS_TO_LOAD, loading, running
+from strays.encoders.pretrained import load_model, load_tokenizer
 from strays.encoders.settings import own_settings
 from strays.errors import EncoderError
 
@@ -76,14 +77,7 @@ def distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | N
 
 def _load(teacher: Path) -> tuple[Any, Any]:
     """A transformer's tokenizer, without what transformers wraps around it, and its model."""
-    import torch
-    from transformers import AutoModel, AutoTokenizer
-
-    from strays.encoders.transformer import FILES_ALONE, _quiet
-
-    with _quiet():
-        wrapped = AutoTokenizer.from_pretrained(teacher, **FILES_ALONE)
-        model = AutoModel.from_pretrained(teacher, **FILES_ALONE, dtype=torch.float32).eval()
+    wrapped, model = load_tokenizer(teacher), load_model(teacher)
     if not wrapped.is_fast:
         raise EncoderError(f"the tokenizer in {teacher} is a slow one, which cannot be distilled; use another encoder")
     tokenizer = wrapped.backend_tokenizer

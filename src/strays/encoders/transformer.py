@@ -10,16 +10,16 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from strays.cache import EmbeddingCache, models_folder
-from strays.encoders import onnx_graph, onnx_runtime, scripts, sources
+from strays.encoders import onnx_graph, onnx_runtime, pretrained, scripts, sources
 from strays.encoders.base import check_texts
 from strays.encoders.cores import usable_cores
 from strays.encoders.failures import loading, running
@@ -31,8 +31,6 @@ from strays.errors import EncoderError, StraysWarning, UsageError
 if TYPE_CHECKING:
     import torch
 
-# How transformers is to load: what is there, and never code that comes with it; it would ask on stdin otherwise.
-FILES_ALONE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 # Embeddings looked up in the cache and put there together.
 LOOKED_UP_TOGETHER, KEPT_TOGETHER = 16_384, 65_536
 # Pieces of texts that make up a GPU's batches: the larger these are, the less it has to wait.
@@ -214,7 +212,7 @@ class TransformerEncoder:
         if not texts:
             return
         fresh: list[tuple[np.ndarray, np.ndarray]] = []
-        with self._loading():
+        with loading(self.folder):
             runtime, tokens = self._runtime, self._tokens
         with (
             running(self.folder),
@@ -255,7 +253,7 @@ class TransformerEncoder:
         own = own_settings(self.folder)
         given = {key: value for key, value in self.settings.to_dict().items() if value is not None}
         settings = replace(own, **given)
-        with self._loading():
+        with loading(self.folder):
             limit = position_limit(self._config, self._tokenizer)
         length = min(settings.max_length or limit, limit)
         if settings.pooling not in POOLINGS:
@@ -320,7 +318,7 @@ class TransformerEncoder:
     def _runtime(self) -> Runtime:
         if self._on_onnx:
             return onnx_runtime.OnnxRuntime(self._onnx_model, str(self.resolved.precision))
-        device, model = self._torch_device, self._load_model()
+        device, model = self._torch_device, pretrained.load_model(self.folder)
         if device.type != "cuda":
             return TorchRuntime(model, self._shape, device)
         if onnx_graph.supports(self._config):
@@ -330,28 +328,16 @@ class TransformerEncoder:
     @cached_property
     def _onnx_model(self) -> onnx_runtime.OnnxModel:
         name = f"onnx-{onnx_graph.GRAPH_VERSION}-{self._with_files(self._base_fingerprint)[:16]}"
-        return onnx_runtime.OnnxModel(models_folder() / name, self._shape, self._config, load=self._load_model)
-
-    def _load_model(self) -> Any:
-        import torch
-        from transformers import AutoModel
-
-        with _quiet(), self._loading():
-            return AutoModel.from_pretrained(self.folder, **FILES_ALONE, dtype=torch.float32).eval()
+        load = partial(pretrained.load_model, self.folder)
+        return onnx_runtime.OnnxModel(models_folder() / name, self._shape, self._config, load)
 
     @cached_property
     def _config(self) -> Any:
-        from transformers import AutoConfig
-
-        with _quiet(), self._loading():
-            return AutoConfig.from_pretrained(self.folder, **FILES_ALONE)
+        return pretrained.load_config(self.folder)
 
     @cached_property
     def _tokenizer(self) -> Any:
-        from transformers import AutoTokenizer
-
-        with _quiet(), self._loading():
-            return AutoTokenizer.from_pretrained(self.folder, **FILES_ALONE)
+        return pretrained.load_tokenizer(self.folder)
 
     @cached_property
     def _tokens(self) -> Tokens:
@@ -360,9 +346,6 @@ class TransformerEncoder:
             return Tokens(self._tokenizer, length)
         n_workers = min(MOST_WORKERS, usable_cores() - 2)
         return Tokens(self._tokenizer, length, GPU_PIECES, n_workers if n_workers > 1 else 0)
-
-    def _loading(self) -> AbstractContextManager[None]:
-        return loading(self.folder)
 
     def _warn_of_script(self, texts: list[str]) -> None:
         if not self.warn_of_scripts:
@@ -396,19 +379,3 @@ def _whole_characters(texts: list[str]) -> list[str]:
     except UnicodeEncodeError:
         return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
     return texts
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers' progress bars and load reports off the user's terminal; its settings are put back."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
