@@ -27,6 +27,21 @@ def kinds(n: int = 300, d: int = 16, shift: float = 2.0, seed: int = 0) -> tuple
 # ---- the parts -------------------------------------------------------------------------------------------------------
 
 
+def test_what_is_kept_for_scoring_is_that_of_the_last_fit() -> None:
+    """The rows compared with are made ready once; a refit, a restored state and a clone have others."""
+    normal, first, second = kinds(60)
+    expected = [AutoDetector().fit(rows).anomaly_score(second) for rows in (normal, first)]
+    detector = AutoDetector().fit(normal)
+    other = detector.get_state()
+    for rows, scores in zip((normal, first, normal), (*expected, expected[0]), strict=True):
+        np.testing.assert_array_equal(detector.fit(rows).anomaly_score(second), scores)
+        np.testing.assert_array_equal(
+            detector.anomaly_score(second[:3]), AutoDetector().fit(rows).anomaly_score(second[:3])
+        )
+    detector.fit(first).anomaly_score(second)
+    np.testing.assert_array_equal(detector.set_state(other).anomaly_score(second), expected[0])
+
+
 def test_the_ridge_is_a_gaussian_process_mean() -> None:
     rng = np.random.default_rng(0)
     X, X_test, t = rng.normal(size=(60, 5)), rng.normal(size=(20, 5)), rng.normal(size=60)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -269,6 +269,31 @@ def test_slow_and_half_sent_bodies_hold_nobody_up(server: Server) -> None:
         one.close()
     wait_for(lambda: sum(line.get("status") == 400 for line in server.log()) >= 25)  # cut off, and noticed
     assert server.scores([ODD])
+
+
+def test_silent_connections_make_room_for_others(model_folder: Path) -> None:
+    script = SERVING.format(limits="connections=10")
+    with ExitStack() as open_ones:
+        process = open_ones.enter_context(
+            subprocess.Popen([sys.executable, "-c", script, str(model_folder)], stdout=subprocess.PIPE, text=True)
+        )
+        open_ones.callback(process.terminate)
+        port = int(process.stdout.readline())
+
+        def connect() -> socket.socket:
+            return open_ones.enter_context(socket.create_connection(("127.0.0.1", port), 30))
+
+        asking = connect()
+        asking.sendall(HEAD.replace(b" 99", b" 20") + b'{"texts"')
+        silent = [connect() for _ in range(60)]
+        assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+        for one in silent[:50]:
+            with suppress(ConnectionResetError):
+                assert one.recv(1) == b""
+        asking.sendall(b': ["a cow"]}')
+        assert asking.recv(1000).startswith(b"HTTP/1.1 200 ")
+        silent[-1].sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert silent[-1].recv(1000).startswith(b"HTTP/1.1 200 ")
 
 
 def test_clients_that_are_too_slow_are_let_go(model_folder: Path) -> None:

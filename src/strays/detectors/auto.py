@@ -16,7 +16,8 @@ among the known anomalies are set aside, and the parts fitted once more without 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -38,6 +39,19 @@ FIELD_PENALTY, KERNEL_PENALTY = 1.0, 0.5
 ROWS_AT_ONCE, ROWS_ON_GPU = 512, 16_384
 # Setting rows aside: from this many known anomalies on, at most this share of the presumed normals.
 FEWEST_KNOWN, MOST_SET_ASIDE = 3, 0.05
+
+
+class _Compared(NamedTuple):
+    """The rows that a detector compares with, as they are on a device."""
+
+    of: np.ndarray
+    device: str
+    rows: torch.Tensor
+    squares: torch.Tensor
+
+
+# Beside the detectors, which scoring does not change, and which are copied and saved without it.
+_COMPARED: WeakKeyDictionary[AutoDetector, _Compared] = WeakKeyDictionary()
 
 
 class AutoDetector(Detector):
@@ -193,15 +207,15 @@ class AutoDetector(Detector):
         """The four parts at each row, left-out ones where a row is one of the normals compared with."""
         import torch
 
-        device = self.scoring_device
+        device, n = self.scoring_device, self.n_normals_
         at_once = ROWS_AT_ONCE if device == "cpu" else ROWS_ON_GPU
-        rows, n = self._placed(self.rows_, device), self.n_normals_
+        rows, squares = self._compared_with(device)
         k = min(self.n_neighbors, n - 1)
         field, head, linear = (torch.from_numpy(a).to(device) for a in (self.field_, self.kernel_, self.linear_))
         out = np.empty((len(X), len(PARTS)))
         for start in range(0, len(X), at_once):
             Z = self._placed(X[start : start + at_once], device)
-            D = kernel.squared_distances(Z, rows)  # (rows of X, rows compared with)
+            D = kernel.squared_distances(Z, rows, squares)  # (rows of X, rows compared with)
             distance, nearest = D[:, :n].sqrt().topk(k, largest=False)
             part = torch.zeros(len(Z), len(PARTS), dtype=torch.float64, device=device)
             part[:, 0] = distance.mean(1)
@@ -214,6 +228,14 @@ class AutoDetector(Detector):
             block[:] = part.cpu().numpy()
             block[same] = self.left_out_[nearest[:, 0].cpu().numpy()[same]]
         return out
+
+    def _compared_with(self, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """The rows compared with, placed, and their squares: made once, as a few texts would wait for them most."""
+        found = _COMPARED.get(self)
+        if found is None or found.of is not self.rows_ or found.device != device:
+            rows = self._placed(self.rows_, device)
+            found = _COMPARED[self] = _Compared(self.rows_, device, rows, (rows**2).sum(1))
+        return found.rows, found.squares
 
     def _placed(self, X: np.ndarray, device: str = "cpu") -> torch.Tensor:
         import torch

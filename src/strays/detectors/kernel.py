@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     import torch
 
 
-def squared_distances(X: torch.Tensor, Z: torch.Tensor) -> torch.Tensor:
-    """|x_i - z_j|^2 as a matrix (rows of X, rows of Z)."""
-    return ((X**2).sum(1)[:, None] + (Z**2).sum(1) - 2 * X @ Z.T).clamp_(min=0)
+def squared_distances(X: torch.Tensor, Z: torch.Tensor, squares: torch.Tensor | None = None) -> torch.Tensor:
+    """|x_i - z_j|^2 as a matrix (rows of X, rows of Z); `squares` are |z_j|^2, where they are at hand."""
+    squares = (Z**2).sum(1) if squares is None else squares
+    return ((X**2).sum(1)[:, None] + squares - 2 * X @ Z.T).clamp_(min=0)
 
 
 def laplace(D: torch.Tensor) -> torch.Tensor:

@@ -18,6 +18,7 @@ class Limits:
     explained_characters  longest text of such a call (422)
     waiting           texts that may wait; a call that comes while more do is refused (429)
     requests          requests under way at once (429)
+    connections       open at once; one more ends the one that has been idle for longest
     bodies_bytes      what the bodies of all calls under way may hold together (429)
     explaining        calls for explanations under way at once (429)
     body_seconds      how long a body may take to arrive (408)
@@ -31,7 +32,8 @@ class Limits:
     explained: int = 16
     explained_characters: int = 4000
     waiting: int = 1000
-    requests: int = 1000
+    requests: int = 800
+    connections: int = 900
     bodies_bytes: int = 128_000_000
     explaining: int = 16
     body_seconds: float = 30.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -16,6 +16,7 @@ from fastapi import FastAPI
 
 from strays.model import TextOutlierDetector
 from strays.server.app import make_app
+from strays.server.connections import Connection, Server
 from strays.server.gate import Gate
 from strays.server.limits import Limits
 from strays.server.log import Log
@@ -54,7 +55,7 @@ def serve(
         "access_log": False,
         "log_config": None,
         "log_level": "critical",  # its tracebacks may hold texts; ours do not
-        "http": "h11",  # which has a limit for headers
+        "http": partial(Connection, limits=limits),
         "server_header": False,
         "proxy_headers": False,  # whoever calls could claim to come from anywhere
         "timeout_keep_alive": int(limits.idle_seconds),
@@ -109,34 +110,3 @@ def _running(shelf: Shelf, server: Server, log: Log, announce: Callable[[], None
         log.write("stopped")
 
     return running
-
-
-class Server(uvicorn.Server):
-    """uvicorn, which also lets go of clients that neither ask nor read."""
-
-    def __init__(self, config: uvicorn.Config, limits: Limits) -> None:
-        super().__init__(config)
-        self.failed: Exception | None = None
-        self._limits = limits
-        self._stuck: dict[Any, tuple[Any, float]] = {}
-
-    async def on_tick(self, counter: int) -> bool:
-        """Called ten times a second."""
-        if counter % 10 == 0:
-            self._let_go(time.monotonic())
-        return await super().on_tick(counter)
-
-    def _let_go(self, now: float) -> None:
-        """Close connections where for too long no request was whole, or no byte of an answer was taken."""
-        stuck: dict[Any, tuple[Any, float]] = {}
-        for connection in list(self.server_state.connections):
-            transport, cycle = connection.transport, getattr(connection, "cycle", None)
-            unread = transport.get_write_buffer_size()
-            if not unread and cycle is not None and not cycle.response_complete:
-                continue  # it waits for us
-            state = (unread, cycle)
-            was, since = self._stuck.get(connection, (None, now))
-            stuck[connection] = (state, since if was == state else now)
-            if now - stuck[connection][1] > self._limits.idle_seconds:
-                transport.abort()
-        self._stuck = stuck
