@@ -35,7 +35,7 @@ def ids(queue: dict[str, Any]) -> list[int]:
     return [item["id"] for item in queue["items"]]
 
 
-def wait(what: Callable[[], Any], seconds: float = 60) -> Any:
+def wait(what: Callable[[], Any], seconds: float = 120) -> Any:
     until = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < until, "it never came"

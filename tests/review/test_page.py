@@ -130,7 +130,7 @@ def upcoming(page: Page, n: int = 8) -> list[str]:
 
 def until(page: Page, true: str, arg: Any = None) -> None:
     """Wait for something to be true in the page (wait_for_function evaluates strings there, which the page forbids)."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not page.evaluate(true, arg):
         assert time.monotonic() < end, f"still not true: {true}"
         page.wait_for_timeout(30)

@@ -35,7 +35,7 @@ def run(
 
     # In a thread of its own: where tests have driven a browser, a loop is running in this one.
     with ThreadPoolExecutor(1) as elsewhere:
-        return elsewhere.submit(lambda: asyncio.run(asyncio.wait_for(main(), 30))).result()
+        return elsewhere.submit(lambda: asyncio.run(asyncio.wait_for(main(), 120))).result()
 
 
 @settings(max_examples=60, deadline=None)

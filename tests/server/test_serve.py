@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -42,7 +43,7 @@ with bind(0) as bound:
 HEAD = b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n"
 
 
-def wait_for(check: Callable[[], bool], seconds: float = 30) -> None:
+def wait_for(check: Callable[[], object], seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < until, "it did not come about"
@@ -329,11 +330,11 @@ def test_what_was_taken_is_finished(serve: Serve, model_folder: Path) -> None:
     served = serve("--model", model_folder, "--max-waiting", 10**6)
     codes: list[int] = []
 
-    def ask(number: int) -> None:
-        texts = [f"{' '.join(farm_texts(6))} {number} {i}" for i in range(1000)]
+    def ask(texts: list[str]) -> None:
         codes.append(httpx.post(f"{served.base}/v1/score", json={"texts": texts}, timeout=60).status_code)
 
-    threads = [threading.Thread(target=ask, args=[number]) for number in range(6)]
+    calls = [[f"{' '.join(farm_texts(6))} {number} {i}" for i in range(1000)] for number in range(6)]
+    threads = [threading.Thread(target=ask, args=[texts]) for texts in calls]
     for thread in threads:
         thread.start()
     wait_for(lambda: "strays_requests_under_way 7" in served.http.get("/metrics").text)
@@ -366,16 +367,16 @@ def test_a_call_that_takes_too_long_for_a_stop_is_told_so(model_folder: Path) ->
     with subprocess.Popen(
         [sys.executable, "-c", script, str(model_folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        url = f"http://127.0.0.1:{int(process.stdout.readline())}/v1/score"
+        base = f"http://127.0.0.1:{int(process.stdout.readline())}"
         texts = [f"{' '.join(farm_texts(12))} {i}" for i in range(60_000)]
         with ThreadPoolExecutor(1) as pool:
-            call = pool.submit(httpx.post, url, json={"texts": texts}, timeout=120)
-            time.sleep(2)
+            call = pool.submit(httpx.post, f"{base}/v1/score", json={"texts": texts}, timeout=120)
+            wait_for(lambda: re.search(r"strays_waiting_texts\S* [1-9]", httpx.get(f"{base}/metrics", timeout=60).text))
             process.terminate()
             assert error(call.result()) == (503, "stopping")
         assert process.wait(60) == 0
         lines = [json.loads(line) for line in process.stderr]
-    assert [line["status"] for line in lines if line["event"] == "request"] == [503]
+    assert [line["status"] for line in lines if line.get("path") == "/v1/score"] == [503]
 
 
 def test_ctrl_c(serve: Serve, model_folder: Path) -> None:
