@@ -15,6 +15,7 @@ from strays.cli.common import (
     known_texts,
     print_json,
     promise_in_words,
+    rules_of,
     runs_on,
     say_without_text,
 )
@@ -87,6 +88,7 @@ def scan(
     from strays.scoring import check_output, stream_format, write_scored
     from strays.tables import open_table
 
+    rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate)
     table = open_table(file, format, text_column=text_column)
     if out:
         out_format = stream_format(table, out, out_format)
@@ -104,13 +106,11 @@ def scan(
         text_column=text_column,
         label_column=label_column,
         known=known_texts(known, text_column),
-        max_false_alarms=max_false_alarms,
-        max_false_share=max_false_share,
-        flag_rate=flag_rate,
         seed=seed,
         keep_examples=KEPT_EXAMPLES if report else 0,
         strict=strict,
         progress=terminal.progress_bar,
+        **rules,
     )
     if report:
         shown = min(max(top, SHOWN_TEXTS), MOST_SHOWN)
@@ -167,6 +167,7 @@ def fit(
     from strays.scanning import fit_table
     from strays.tables import open_table
 
+    rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate)
     check_target(model)
     table = open_table(file, format, text_column=text_column)
     fitted, corpus = fit_table(
@@ -176,14 +177,12 @@ def fit(
         text_column=text_column,
         label_column=label_column,
         known=known_texts(known, text_column),
-        max_false_alarms=max_false_alarms,
-        max_false_share=max_false_share,
-        flag_rate=flag_rate,
         seed=seed,
         keep_examples=keep_examples,
         cascade=cascade,
         strict=strict,
         progress=terminal.progress_bar,
+        **rules,
     )
     fitted.save(model)
     if as_json:
@@ -231,13 +230,12 @@ def score(
     from strays.scoring import RowProgress, score_files
     from strays.triage import CascadeScorer
 
+    rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top)
     cluster = engine_of(engine, address)
     progress = RowProgress(terminal.progress_bar)
     fitted = TextOutlierDetector.load(model, device=device, progress=progress.within)
-    if any(option is not None for option in (max_false_alarms, max_false_share, flag_rate, top)):
-        fitted.set_threshold(
-            max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top
-        )
+    if rules:
+        fitted.set_threshold(**rules)
     if recall is not None and not cascade:
         raise UsageError("--recall is what --cascade promises; give both or neither")
     scorer = CascadeScorer(fitted, RECALL if recall is None else recall) if cascade else None
