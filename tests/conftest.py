@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from benchmarks.tiny_bert import save_bert_of
 
 from strays.cache import EmbeddingCache
 
@@ -79,35 +80,8 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def save_tiny_bert(folder: Path, words: list[str] | None = None, seed: int = 0) -> None:
-    import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
-
-    letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
-    corpus_words = sorted({word for text in farm_texts(400) for word in text.split()})
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{c}" for c in letters)]
-    vocabulary += words or corpus_words
-    ids = {piece: i for i, piece in enumerate(dict.fromkeys(vocabulary))}
-    pieces = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
-    pieces.normalizer = normalizers.BertNormalizer(lowercase=True)
-    pieces.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    pieces.post_processor = processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))
-    special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=pieces, model_max_length=64, **special)
-    tokenizer.save_pretrained(folder)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        model = BertModel(
-            BertConfig(
-                vocab_size=len(tokenizer),
-                hidden_size=32,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                intermediate_size=64,
-                max_position_embeddings=64,
-            )
-        )
-    model.save_pretrained(folder)
+    farm_words = sorted({word for text in farm_texts(400) for word in text.split()})
+    save_bert_of(words or farm_words, folder, seed=seed)
 
 
 @pytest.fixture(scope="session")
