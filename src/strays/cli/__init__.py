@@ -11,8 +11,9 @@ import typer
 from strays import __version__
 from strays.cli.about import cache_clear, cache_info, encoders, info
 from strays.cli.common import in_options
-from strays.cli.models import evaluate, explain, fit, scan, score
+from strays.cli.models import evaluate, explain, fit, scan
 from strays.cli.pages import report, review
+from strays.cli.scoring import score
 from strays.cli.service import serve
 from strays.cli.studies import study
 from strays.errors import StraysError, StraysWarning, UsageError
