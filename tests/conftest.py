@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,6 +97,23 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=program)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    """A real one on this machine; where it is not installed, what needs it skips."""
+    if shutil.which("java") is None:
+        pytest.skip("needs Java")
+    sql = pytest.importorskip("pyspark.sql", reason="needs Spark: pip install 'strays[spark]'")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        builder = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+        session = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "40").getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
 
 
 @pytest.fixture
