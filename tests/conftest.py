@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from benchmarks.tiny_bert import save_bert_of
 
 from strays.cache import EmbeddingCache
 
@@ -79,35 +81,8 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def save_tiny_bert(folder: Path, words: list[str] | None = None, seed: int = 0) -> None:
-    import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
-
-    letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
-    corpus_words = sorted({word for text in farm_texts(400) for word in text.split()})
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{c}" for c in letters)]
-    vocabulary += words or corpus_words
-    ids = {piece: i for i, piece in enumerate(dict.fromkeys(vocabulary))}
-    pieces = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
-    pieces.normalizer = normalizers.BertNormalizer(lowercase=True)
-    pieces.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    pieces.post_processor = processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))
-    special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=pieces, model_max_length=64, **special)
-    tokenizer.save_pretrained(folder)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        model = BertModel(
-            BertConfig(
-                vocab_size=len(tokenizer),
-                hidden_size=32,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                intermediate_size=64,
-                max_position_embeddings=64,
-            )
-        )
-    model.save_pretrained(folder)
+    farm_words = sorted({word for text in farm_texts(400) for word in text.split()})
+    save_bert_of(words or farm_words, folder, seed=seed)
 
 
 @pytest.fixture(scope="session")
@@ -122,6 +97,23 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=program)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    """A real one on this machine; where it is not installed, what needs it skips."""
+    if shutil.which("java") is None:
+        pytest.skip("needs Java")
+    sql = pytest.importorskip("pyspark.sql", reason="needs Spark: pip install 'strays[spark]'")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        builder = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+        session = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "40").getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
 
 
 @pytest.fixture

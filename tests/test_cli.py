@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,8 +15,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 from strays.cli import app, cache, main
+from strays.cli.common import in_options
 from tests.conftest import farm_texts
 
 SPAM = ["win big cash now click here", "free cash win now", "click here to win free cash", "cash cash cash now"]
@@ -373,14 +376,14 @@ def test_fit_replaces_an_older_model(file: Path, model: Path, tiny_bert: Path, s
         (["scan", "texts.csv", "--label-column", "lbl"], 1, "no column 'lbl'"),
         (["scan", "texts.csv", "--label-column", "id"], 1, "row 1: the label in column 'id' is '000'"),
         (["scan", "texts.csv", "--detector", "svdd"], 2, "no detector is called 'svdd'"),
-        (["scan", "texts.csv", "--pooling", "max"], 2, "pooling is 'max'"),
+        (["scan", "texts.csv", "--pooling", "max"], 2, "error: --pooling is 'max'; expected"),
+        (["scan", "texts.csv", "--precision", "int4"], 2, "error: --precision is 'int4'; expected"),
+        (["scan", "texts.csv", "--max-length", "2"], 2, "error: --max-length is 2; expected"),
         (["scan", "texts.csv", "--known", "none.txt"], 1, "none.txt: no such file"),
         (["scan", "texts.csv", "--strict"], 1, "row 11: there is no text"),
         (["scan", "texts.csv", "--out", "texts.csv"], 2, "is the input itself"),
         (["scan", "texts.csv", "--out", "out.txt"], 2, "cannot write txt"),
         (["scan", "texts.csv", "--out", "no/folder/out.csv"], 1, "there is no folder no/folder"),
-        (["scan", "texts.csv", "--max-false-alarms", "0.1", "--flag-rate", "0.1"], 2, "exactly one"),
-        (["scan", "texts.csv", "--max-false-alarms", "2"], 2, "between 0 and 1"),
         (["scan", "texts.csv", "--seed", "-1"], 2, "--seed"),
         (["scan", "texts.csv", "--device", "toaster"], 2, "device 'toaster' cannot be used here"),
         (["scan"], 2, "Missing argument"),
@@ -410,6 +413,76 @@ def test_errors_say_what_and_exit_with_1_or_2(
     assert message in ran.err
     assert "Traceback" not in ran.err
     assert {path: path.read_bytes() for path in file.parent.iterdir()} == before
+
+
+RULES = ["max_false_alarms", "max_false_share", "flag_rate"]
+FLAGGING = {
+    "scan": RULES,
+    "fit": RULES,
+    "score": [*RULES, "top"],
+    "report": RULES,
+    "serve": RULES,
+}
+
+
+def test_the_commands_that_flag_are_those() -> None:
+    commands = typer.main.get_command(app).commands
+    for name, command in commands.items():
+        assert {p.name for p in command.params} & set(RULES) == set(FLAGGING.get(name, [])) - {"top"}
+
+
+@pytest.mark.parametrize(("command", "rule"), [(name, rule) for name, rules in FLAGGING.items() for rule in rules])
+def test_a_threshold_that_cannot_be_is_told_by_its_option(
+    file: Path, strays: Callable[..., Ran], command: str, rule: str
+) -> None:
+    """Also before anything is looked at: there is no such model or encoder."""
+    call = [command] if command == "serve" else [command, file]
+    call += ["--encoder", "none/such"] if command in ("scan", "fit", "report") else []
+    call += ["--model", file.parent / "none"] if command in ("fit", "score", "serve") else []
+    call += ["--out", file.parent / "out.html"] if command in ("report", "score") else []
+    option = f"--{rule.replace('_', '-')}"
+    bad = ["-1"] if rule == "top" else ["2", "-0.5", "nan", "inf"]
+    for value in bad:
+        ran = strays(*call, option, value)
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.startswith(f"error: {option} is {value}"), ran.err
+        assert not re.search(r"\w_\w", ran.err)
+    other = next(other for other in RULES if other != rule)
+    ran = strays(*call, option, 1, f"--{other.replace('_', '-')}", 0.1)
+    assert (ran.code, ran.out) == (2, "")
+    assert re.match(r"error: got --[\w-]+ and --[\w-]+; expected at most one of --max-false-alarms, ", ran.err), ran.err
+    assert ("--top" in ran.err) == (command == "score")
+    assert not re.search(r"\w_\w", ran.err)
+
+
+def test_warnings_and_what_a_cascade_cannot_are_told_by_options(
+    file: Path, tiny_bert: Path, strays: Callable[..., Ran]
+) -> None:
+    fit = ("fit", file, "--model", file.parent / "m", "--encoder", tiny_bert, "--cascade", "--max-false-share", 0.001)
+    ran = strays(*fit)
+    assert ran.code == 0, ran.err
+    assert "warning: --max-false-share=0.001 is finer than" in ran.err
+    assert "or use --flag-rate or top" in " ".join(ran.err.split())
+    score = ("score", file, "--model", file.parent / "m", "--out", file.parent / "out.csv")
+    ran = strays(*score)
+    assert ran.code == 0, ran.err
+    assert "allow a larger share, or use --max-false-alarms" in " ".join(ran.err.split())
+    score = (*score, "--cascade")
+    for rule, options in (("--max-false-share", ()), ("--top", ("--top", 3))):
+        ran = strays(*score, *options)
+        assert ran.code == 2
+        assert f"error: {rule} looks at the scores of all texts" in ran.err
+        assert "expected --max-false-alarms or --flag-rate" in " ".join(ran.err.split())
+    ran = strays(*score, "--flag-rate", 0.1, "--recall", 2)
+    assert (ran.code, "error: --recall is 2; expected a share between 0 and 1" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["flag_rate/a.csv: is the input", "flag_rate: is it", "no column 'flag_rate'", "file is odd", "the top is it"],
+)
+def test_messages_about_other_things_are_left_alone(message: str) -> None:
+    assert in_options(message, {"--flag-rate", "--top"}) == message
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,34 @@
-"""The docs say what there is, and the README's blocks run."""
+"""The docs say what there is, and their blocks run."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import shutil
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 
 import strays
+from strays import TextOutlierDetector
 from strays.cli import app, main
 from strays.encoders.sources import BUNDLE_PIP, bundled_folder
+from strays.tables import open_table
+from tests.conftest import farm_texts
 
 REPO = Path(strays.__file__).parent.parent.parent
 README = (REPO / "README.md").read_text() if (REPO / "README.md").exists() else ""
 needs_encoder = pytest.mark.skipif(bundled_folder() is None, reason=f"needs the bundled encoder: {BUNDLE_PIP}")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
 @pytest.fixture
@@ -31,11 +39,128 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@needs_encoder
-def test_the_readmes_python_runs(workplace: Path) -> None:
-    assert blocks("python")
-    for block in blocks("python"):
-        exec(compile(block, "README.md", "exec"), {})
+# ---- Python in the docs: every block is run, with what it needs at hand ----------------------------------------------
+
+Run = Callable[[str], None]
+# What a block needs that has such a word in it: a fixture that runs it and looks at what came of it.
+NEEDS = {"urllib": "beside_a_server", "RayEngine": "beside_a_ray_cluster", "strays.spark": "inside_spark"}
+# What others warn of that is not ours to mend.
+WARNED_OF = {
+    "beside_a_ray_cluster": (
+        r"ignore::DeprecationWarning:ray\..*",
+        "ignore::ResourceWarning",
+        "ignore::pytest.PytestUnraisableExceptionWarning",
+    ),
+    "inside_spark": ("ignore:PySpark does not yet fully support pandas",),
+}
+PYTHON = {
+    f"{page.name} {number}": block
+    for page in [*REPO.glob("README.md"), *sorted((REPO / "docs").glob("*.md"))]
+    for number, block in enumerate(blocks("python", page.read_text()), 1)
+}
+
+
+def execute(block: str, **names: object) -> dict[str, Any]:
+    exec(compile(block, "a page", "exec"), names)
+    return names
+
+
+def cases() -> Iterator[object]:
+    for where, block in PYTHON.items():
+        needed = next((fixture for word, fixture in NEEDS.items() if word in block), "among_the_examples")
+        yield pytest.param(block, needed, id=where, marks=pytest.mark.filterwarnings(*WARNED_OF.get(needed, ())))
+
+
+@pytest.mark.parametrize(("block", "needed"), list(cases()))
+def test_the_python_in_the_docs_runs(block: str, needed: str, request: pytest.FixtureRequest) -> None:
+    run: Run = request.getfixturevalue(needed)
+    run(block)
+
+
+def test_there_is_python_in_the_docs() -> None:
+    assert set(PYTHON) >= {"README.md 1", "README.md 2", "operations.md 1", "cluster.md 1", "cluster.md 2"}
+    assert all(any(word in block for block in PYTHON.values()) for word in NEEDS)
+
+
+@pytest.fixture
+def among_the_examples(workplace: Path) -> Run:
+    if bundled_folder() is None:
+        pytest.skip(f"needs the bundled encoder: {BUNDLE_PIP}")
+    return execute
+
+
+@pytest.fixture
+def model(tmp_path: Path, tiny_bert: Path) -> TextOutlierDetector:
+    """Saved as `model` where the test works; on a static encoder, which other processes load quickly."""
+    fitted = TextOutlierDetector(f"fast:{tiny_bert}", "centroid").fit(farm_texts(120))
+    fitted.save(tmp_path / "model")
+    return fitted
+
+
+@pytest.fixture
+def beside_a_server(model: TextOutlierDetector, tmp_path: Path) -> Iterator[Run]:
+    for needed in ("fastapi", "uvicorn", "prometheus_client"):
+        pytest.importorskip(needed, reason="needs the server: pip install 'strays[serve]'")
+    from tests.server.conftest import Server
+
+    server = Server("--model", tmp_path / "model")
+
+    def run(block: str) -> None:
+        texts = [None, *farm_texts(300) * 4]  # more than a call takes
+        results = execute(block)["score"](texts, url=f"{server.base}/v1/score")
+        assert results[0] == {"anomaly_score": None, "p_value": None, "flagged": None}
+        assert [r["anomaly_score"] for r in results[1:]] == pytest.approx(model.anomaly_score(texts[1:]), abs=1e-5)
+
+    yield run
+    assert server.end() == 0
+
+
+@pytest.fixture
+def beside_a_ray_cluster(model: TextOutlierDetector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("ray", reason="needs Ray: pip install 'strays[ray]'")
+        from ray.cluster_utils import Cluster
+    from strays.cluster import _on_loopback
+
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("\n".join(farm_texts(20)))
+    monkeypatch.chdir(tmp_path)
+    node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": 100 * 2**20}
+    with _on_loopback():
+        cluster = Cluster(initialize_head=True, head_node_args=node | {"include_dashboard": False})
+
+    def run(block: str) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            execute(block.replace("10.0.0.1:6379", cluster.address))
+        scored = open_table(str(next(Path("scored").glob("a-*")))).read().to_pydict()
+        assert scored["text"] == farm_texts(20)
+        assert scored["anomaly_score"] == pytest.approx(model.anomaly_score(farm_texts(20)), abs=1e-5)
+
+    yield run
+    cluster.shutdown()
+
+
+@pytest.fixture
+def inside_spark(model: TextOutlierDetector, tmp_path: Path, spark: object) -> Run:
+    texts = [*farm_texts(20), None]
+    (tmp_path / "texts").mkdir()
+    pq.write_table(pa.table({"title": texts}), tmp_path / "texts" / "a.parquet")
+
+    def run(block: str) -> None:
+        for inside in ("texts/", "scored/", "/shared/model"):  # Spark's own folder is another
+            block = block.replace(f'"{inside}"', repr(str(tmp_path / Path(inside).name)))
+        execute(block, spark=spark)
+        scored = {row["title"]: row["anomaly_score"] for row in pq.read_table(tmp_path / "scored").to_pylist()}
+        assert scored.pop(None) is None
+        assert scored == pytest.approx(dict(zip(texts, model.anomaly_score(texts[:-1]), strict=False)), abs=1e-5)
+
+    return run
+
+
+# ---- what the pages say ----------------------------------------------------------------------------------------------
 
 
 @needs_encoder

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -78,22 +77,6 @@ def test_a_model_saved_over_the_one_a_job_began_with(model: Path, tmp_path: Path
 def test_spark_itself_is_not_imported() -> None:
     code = "import sys, strays.spark; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[object]:
-    if shutil.which("java") is None:
-        pytest.skip("needs Java")
-    sql = pytest.importorskip("pyspark.sql", reason="needs Spark: pip install 'strays[spark]'")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        builder = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-        session = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "40").getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        yield session
-        session.stop()
 
 
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load
 
+from benchmarks.tiny_bert import save_bert_of
 from strays.detectors import DETECTORS, detector_class
 from strays.model import TextOutlierDetector
 from strays.persistence import ARRAYS, CONFIG
@@ -135,36 +136,9 @@ def save_all(root: Path) -> None:
         detector = detector_class(name)(**PARAMS.get(name, {}))
         model = TextOutlierDetector(ENCODER, detector, keep_examples=10, cascade=CASCADE)
         model.fit([*TEXTS, *ODD], labels).save(root / "saved" / name)
-    save_tiny_bert(root / "encoder")
+    words = sorted({word for text in [*TEXTS, *ODD] for word in text.split()})
+    save_bert_of(words, root / "encoder", layers=1, width=16, inner_width=16, longest=32)
     bert = TextOutlierDetector(str(root / "encoder"), "centroid", keep_examples=10, cascade=True)
     bert.fit([*TEXTS, *ODD], labels).save(root / "saved" / "bert")
     fast = TextOutlierDetector(f"fast:{root / 'encoder'}", "nearest", keep_examples=10)
     fast.fit([*TEXTS, *ODD], labels).save(root / "saved" / "fast")
-
-
-def save_tiny_bert(folder: Path) -> None:
-    """A BERT of one narrow layer with random weights, as transformers saves models."""
-    import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
-
-    words = sorted({word for text in [*TEXTS, *ODD] for word in text.split()})
-    letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{c}" for c in letters), *words]
-    ids = {piece: i for i, piece in enumerate(dict.fromkeys(pieces))}
-    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))
-    special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=32, **special).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(ids),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-    )
-    BertModel(config).save_pretrained(folder)

@@ -239,7 +239,7 @@ def test_half_a_line_and_left_overs_do_not_count(folder: Path, tmp_path: Path) -
 def test_a_corrupt_file_stops_the_job_and_the_rest_is_kept(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("strays.tables.read.ROWS_AT_ONCE", 1)
+    monkeypatch.setattr("strays.tables.lines.ROWS_AT_ONCE", 1)
     good = (folder / "b.csv").read_bytes()
     (folder / "b.csv").write_bytes(good.replace(b"text b number 11", b"caf\xe9"))
     with pytest.raises(

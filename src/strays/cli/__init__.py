@@ -10,8 +10,10 @@ import typer
 
 from strays import __version__
 from strays.cli.about import cache_clear, cache_info, encoders, info
-from strays.cli.models import evaluate, explain, fit, scan, score
+from strays.cli.common import in_options
+from strays.cli.models import evaluate, explain, fit, scan
 from strays.cli.pages import report, review
+from strays.cli.scoring import score
 from strays.cli.service import serve
 from strays.cli.studies import study
 from strays.errors import StraysError, StraysWarning, UsageError
@@ -54,7 +56,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
     from strays import terminal
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        terminal.say(f"warning: {message}", "yellow")
+        terminal.say(f"warning: {in_options(str(message), _options())}", "yellow")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -62,9 +64,12 @@ def main(argv: list[str] | None = None) -> NoReturn:
         warnings.showwarning = show
         try:
             app(args=argv, prog_name="strays")
+        except UsageError as error:
+            terminal.say(f"error: {in_options(str(error), _options())}", "red")
+            sys.exit(2)
         except StraysError as error:
             terminal.say(f"error: {error}", "red")
-            sys.exit(2 if isinstance(error, UsageError) else 1)
+            sys.exit(1)
         except BrokenPipeError:
             sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
             sys.exit(1)
@@ -75,3 +80,9 @@ def main(argv: list[str] | None = None) -> NoReturn:
             terminal.say("stopped")
             sys.exit(130)
     sys.exit(0)
+
+
+def _options() -> set[str]:
+    """Every option of every command."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    return {name for command in commands.values() for param in command.params for name in param.opts}

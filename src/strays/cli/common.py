@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -13,6 +15,34 @@ if TYPE_CHECKING:
     from strays.encoders import LoadedEncoder
     from strays.model import TextOutlierDetector
     from strays.scoring import Engine
+
+
+def option(parameter: str) -> str:
+    """What the command line calls a parameter."""
+    return f"--{parameter.replace('_', '-')}"
+
+
+def in_options(message: str, options: Container[str]) -> str:
+    """A message about parameters in the names of the options: `flag_rate is 2; ...` as `--flag-rate is 2; ...`.
+
+    A name without an underscore could be any word, and counts only where the message begins with it.
+    """
+    names = r"(?<!\S)\w+_\w+(?=[\s,;=]|$)|^\w+(?= is |=| looks at )"
+    return re.sub(names, lambda name: option(name[0]) if option(name[0]) in options else name[0], message)
+
+
+def rules_of(**asked: float | None) -> dict[str, Any]:
+    """The rule for flagging that options ask for, if any; what cannot be is refused now rather than after the work."""
+    from strays.calibration import threshold
+
+    given: dict[str, Any] = {rule: value for rule, value in asked.items() if value is not None}
+    if len(given) > 1:
+        raise UsageError(
+            f"got {' and '.join(map(option, given))}; expected at most one of {', '.join(map(option, asked))}"
+        )
+    if given:
+        threshold(**given)
+    return given
 
 
 def encoder_of(
@@ -56,13 +86,13 @@ def loaded_model(model: str, device: str, rules: dict[str, Any]) -> TextOutlierD
     from strays.model import TextOutlierDetector
 
     fitted = TextOutlierDetector.load(model, device=device)
-    return fitted.set_threshold(**rules) if any(rule is not None for rule in rules.values()) else fitted
+    return fitted.set_threshold(**rules) if rules else fitted
 
 
 def refuse_beside_a_model(options: dict[str, Any]) -> None:
     """Raise where options of fitting are given beside a fitted model."""
     if options:
-        given = ", ".join(f"--{name.replace('_', '-')}" for name in options)
+        given = ", ".join(map(option, options))
         raise UsageError(f"got --model and {given}: a fitted model has its own; leave one of them away")
 
 

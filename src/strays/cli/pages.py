@@ -7,7 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from strays.cli.common import encoder_of, known_texts, loaded_model, print_json, refuse_beside_a_model, say_without_text
+from strays.cli.common import (
+    encoder_of,
+    known_texts,
+    loaded_model,
+    print_json,
+    refuse_beside_a_model,
+    rules_of,
+    say_without_text,
+)
 from strays.cli.options import (
     Device,
     File,
@@ -62,9 +70,9 @@ def report(
     from strays.scanning import scan_table
     from strays.tables import open_table
 
+    rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate)
     table = open_table(file, format, text_column=text_column)
     check_page(out, table.name)
-    rules = {"max_false_alarms": max_false_alarms, "max_false_share": max_false_share, "flag_rate": flag_rate}
     shared: dict[str, Any] = {
         "text_column": text_column,
         "label_column": label_column,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strays.cli.common import loaded_model
+from strays.cli.common import loaded_model, rules_of
 from strays.cli.options import Device, FlagRate, MaxFalseAlarms, MaxFalseShare
 from strays.errors import UsageError
 from strays.server.limits import Limits
@@ -91,7 +91,7 @@ def serve(
     for name in allow_host or []:
         if not name or set(name) & set("/:@ "):
             raise UsageError(f"--allow-host is {name!r:.200}; expected a name alone, such as odd.example.org")
-    rules = {"max_false_alarms": max_false_alarms, "max_false_share": max_false_share, "flag_rate": flag_rate}
+    rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate)
 
     def load(folder: str) -> TextOutlierDetector:
         return loaded_model(folder, device, rules)

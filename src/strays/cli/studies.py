@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from strays.cli.common import encoder_of, print_json
 from strays.cli.options import Device, EncoderName, Json, MaxLength, Normalize, Pooling, Revision
-
-if TYPE_CHECKING:
-    pass
 
 
 def study(

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strays.errors import DataError
-from strays.tables.read import GZIP_MAGIC, format_of
+from strays.tables.read import format_of
+from strays.tables.source import GZIP_MAGIC
 
 # How much of a file of lines tells how long its lines are.
 SAMPLE = 2**20

@@ -27,7 +27,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strays.errors import DataError, UsageError, first_line
-from strays.tables.read import SEPARATORS, format_of
+from strays.tables.read import format_of
+from strays.tables.read_csv import SEPARATORS
 from strays.tables.table import JSON_TEXT
 
 OUTPUT_FORMATS = ("csv", "tsv", "jsonl", "parquet")

@@ -1,0 +1,95 @@
+"""jsonl in, one object a line: what fits no one Arrow type is carried as its JSON text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from strays.errors import DataError, first_line
+from strays.tables.limits import BLOCK_CELLS, LONGEST_ROW, require_few_columns
+from strays.tables.lines import Meter, blocks, lines
+from strays.tables.source import Source
+from strays.tables.table import JSON_TEXT, Table
+
+# What can be read must be written again, and Python's own limit is that of its stack.
+DEEPEST_JSON = 100
+
+
+def open_jsonl(source: Source, name: str) -> Table:
+    """An object a line; a column for every key that any of them has."""
+
+    def records(meter: Meter) -> Iterator[dict[str, Any]]:
+        for number, line in enumerate(lines(source, name, meter), 1):
+            meter.limit = meter.read + LONGEST_ROW
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line, parse_constant=_no_constant)
+                if line.count("[") + line.count("{") > DEEPEST_JSON and _depth(record) > DEEPEST_JSON:
+                    raise ValueError(f"nested more than {DEEPEST_JSON} deep")
+                if "\\ud" in line.lower():  # half a surrogate pair fits in no UTF-8 file; it becomes a question mark
+                    record = json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
+            except (ValueError, RecursionError) as error:
+                raise DataError(
+                    f"{name}, line {number}: not JSON ({first_line(error):.200}); expected one object a line"
+                ) from error
+            if not isinstance(record, dict):
+                raise DataError(
+                    f"{name}, line {number}: a JSON {type(record).__name__}; expected an object such as "
+                    '{"text": "..."} on every line'
+                )
+            yield record
+
+    # Columns and their types are known only when every line has been seen, so the file is read twice.
+    kinds: dict[str, set[str]] = {}
+    for record in records(Meter()):
+        for key, value in record.items():
+            kinds.setdefault(key, set()).add(_kind(value))
+        require_few_columns(len(kinds), name)
+    schema = pa.schema([_json_field(key, found) for key, found in kinds.items()])
+
+    def batches(first_row: int) -> Iterator[pa.RecordBatch]:
+        meter = Meter()
+        for block in blocks(islice(records(meter), first_row, None), meter, BLOCK_CELLS // max(len(schema), 1)):
+            columns = []
+            for field in schema:
+                values = [record.get(field.name) for record in block]
+                if field.metadata == JSON_TEXT:
+                    values = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
+                columns.append(pa.array(values, field.type))
+            yield pa.record_batch(columns, schema=schema)
+
+    return Table(name, "jsonl", schema, batches)
+
+
+def _no_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and objects are nested in one another."""
+    depth, level = 0, [value]
+    while level:
+        inner = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
+        level, depth = [part for parts in inner for part in parts if isinstance(part, dict | list)], depth + 1
+    return depth
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        return "big"
+    return type(value).__name__
+
+
+def _json_field(name: str, kinds: set[str]) -> pa.Field:
+    kinds = kinds - {"NoneType"}
+    if not kinds:
+        return pa.field(name, pa.null())
+    plain = {"str": pa.string(), "bool": pa.bool_(), "int": pa.int64(), "float": pa.float64()}
+    if len(kinds) == 1 and (kind := next(iter(kinds))) in plain:
+        return pa.field(name, plain[kind])
+    return pa.field(name, pa.string(), metadata=JSON_TEXT)
