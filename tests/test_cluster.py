@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 
 from strays import cluster as strays_cluster
-from strays.cluster import Pool, RayEngine, _Actor, _on_loopback, _pool, _read, _require_same_here
+from strays.cluster import Pool, RayEngine, _Actor, _on_loopback, _pool, _read, _require_same_here, _stops_held
 from strays.errors import ClusterError, DataError, StraysWarning, UsageError
 from strays.scoring import RowProgress, ScoreSummary, score_files
 from strays.scoring.steps import Parts, Rest, Steps
@@ -188,6 +189,31 @@ def test_the_driver_killed_midway_is_gone_on_from(two_nodes, tmp_path: Path) -> 
     assert driver.wait() == -9
     assert on_ray(source, f"{tmp_path}/out/").n_resumed_rows in range(50, 590)
     assert everything_in(tmp_path / "out") == everything_in(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stops_wait_until_ray_has_started_but_only_once(number: signal.Signals) -> None:
+    from ray._private import utils
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    before, reached = signal.signal(number, stop), []
+    try:
+        with pytest.raises(Stop), _stops_held():
+            utils.set_sigterm_handler(signal.SIG_DFL)  # as Ray does
+            signal.raise_signal(number)
+            reached.append("the end")
+        with pytest.raises(Stop), _stops_held():
+            signal.raise_signal(number)
+            signal.raise_signal(number)
+            reached.append("nothing")
+        assert signal.getsignal(number) is stop
+        with _stops_held():
+            reached.append("this")
+        assert reached == ["the end", "this"]
+    finally:
+        signal.signal(number, before)
 
 
 def test_workers_that_die_again_and_again_end_the_job(
@@ -373,6 +399,38 @@ def test_the_command_on_a_cluster_of_its_own(tmp_path: Path, tiny_bert: Path) ->
     assert json.loads(ran.stdout)["n_rows"] == 300
     assert ran.stderr == ""
     assert everything_in(tmp_path / "ray") == everything_in(tmp_path / "local")
+
+
+def test_the_command_ended_midway_takes_its_cluster_with_it(tmp_path: Path, tiny_bert: Path, own_cache: Path) -> None:
+    import psutil  # Ray brings it
+
+    from strays import TextOutlierDetector
+
+    TextOutlierDetector(str(tiny_bert), "centroid").fit(farm_texts(60)).save(tmp_path / "model")
+    texts = [f"{text} {i}" for i, text in enumerate(farm_texts(384) * 100)]
+    write(tmp_path / "in.csv", [{"text": text} for text in texts])
+    command = [sys.executable, "-m", "strays", "score", "in.csv", "--model", "model", "--part-rows", "256", "--out"]
+    process = subprocess.Popen([*command, "out/", "--engine", "ray"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    diary, deadline = tmp_path / "out" / "manifest.jsonl", time.monotonic() + 120
+    while not (diary.exists() and diary.read_bytes().count(b"\n") > 2) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.terminate()
+    _, said = process.communicate(timeout=60)
+    assert said == "stopped; the same command goes on from what is finished\n"
+    assert process.returncode == -signal.SIGTERM
+
+    def cache_of(other: psutil.Process) -> str | None:
+        try:
+            return other.environ().get("STRAYS_CACHE") if other.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.Error:
+            return None
+
+    assert not [other for other in psutil.process_iter() if cache_of(other) == str(own_cache)]
+    done = diary.read_bytes()
+    assert 2 < done.count(b"\n") < 100
+    subprocess.run([*command, "out/"], cwd=tmp_path, check=True, capture_output=True)
+    assert diary.read_bytes().startswith(done)
+    assert diary.read_bytes().count(b"\n") == 151
 
 
 def test_options_that_do_not_go_together(capfd: pytest.CaptureFixture) -> None:

@@ -12,8 +12,10 @@ import json
 import logging
 import os
 import platform
+import signal
 import socket
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -49,6 +51,8 @@ HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + HTTP2_SETTINGS +
 # Without it Ray takes 127.0.0.1 for a name of the network's address.
 LOOPBACK_ONLY = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+# What stops a job.
+STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class RayEngine:
@@ -381,10 +385,11 @@ def _connected(address: str | None) -> Iterator[Any]:
             try:
                 stack.callback(ray.shutdown)
                 quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-                if address is not None:
-                    ray.init(address, **quiet)
-                else:
-                    ray.init("local", num_cpus=usable_cores(), include_dashboard=False, **quiet)
+                with _stops_held():
+                    if address is not None:
+                        ray.init(address, **quiet)
+                    else:
+                        ray.init("local", num_cpus=usable_cores(), include_dashboard=False, **quiet)
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
                 raise ClusterError(f"{address or 'Ray on this machine'}: {first_line(error)}") from error
             reached = [node["NodeManagerAddress"] for node in ray.nodes()]
@@ -412,6 +417,44 @@ def _on_loopback() -> Iterator[None]:
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
+
+
+@contextmanager
+def _stops_held() -> Iterator[None]:
+    """Have SIGTERM and Ctrl-C wait until Ray has started, and then do what they did before; the second does not wait.
+
+    Of a start that is broken off processes would be left. Ray would also take SIGTERM for itself, and end the process
+    with a traceback and a code of its own.
+    """
+    from ray._private import utils
+
+    if threading.current_thread() is not threading.main_thread():  # the only one that may say what signals do
+        yield
+        return
+    before, setter = {number: signal.getsignal(number) for number in STOPS}, utils.set_sigterm_handler
+    held: list[int] = []
+
+    def hold(number: int, _: object) -> None:
+        held.append(number)
+        if len(held) > 1:
+            release()
+
+    def release() -> None:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        if held:
+            last = held[-1]
+            held.clear()
+            signal.raise_signal(last)
+
+    for number in STOPS:
+        signal.signal(number, hold)
+    utils.set_sigterm_handler = lambda handler: None
+    try:
+        yield
+    finally:
+        utils.set_sigterm_handler = setter
+        release()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from strays.cli.common import (
     promise_in_words,
     runs_on,
     say_without_text,
+    stopped_by_sigterm,
 )
 from strays.cli.options import (
     Address,
@@ -195,6 +196,7 @@ def fit(
     say_without_text(corpus.n_without_text)
 
 
+@stopped_by_sigterm()
 def score(
     file: Annotated[str, typer.Argument(help="A file as for scan, or a folder of such files; - is stdin.")],
     model: Model,
