@@ -356,6 +356,35 @@ def test_addresses_that_cannot_be(monkeypatch: pytest.MonkeyPatch, folder: Path,
         run(folder, f"{tmp_path}/out/", engine=RayEngine(address))
 
 
+@pytest.mark.parametrize("out", ["out/", "out.csv"])
+def test_nothing_is_written_or_thrown_away_before_the_cluster_answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, out: str
+) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    source = write(tmp_path / "in" / "a.csv", rows(35, "a")).parent
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    there = tmp_path / "there"
+    there.mkdir()
+
+    def ask(**options) -> None:
+        with pytest.raises(ClusterError, match="no Ray cluster answers there"):
+            run(source, f"{there}/{out}", engine=RayEngine(address), **options)
+
+    ask()
+    assert not any(there.iterdir())
+    with pytest.raises(Stop):
+        run(source, f"{there}/{out}", progress=when_done(20, stop))
+    begun = everything_in(there)
+    assert len(begun) > 1
+    for options in ({}, {"restart": True}):
+        ask(**options)
+        assert everything_in(there) == begun
+    run(source, f"{there}/{out}")
+    if out == "out/":  # where nothing is left to do, no cluster is asked
+        assert run(source, f"{there}/{out}", engine=RayEngine(address)).n_resumed_rows == 35
+
+
 def test_without_ray_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strays_cluster, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'strays\[ray\]'"):

@@ -71,6 +71,19 @@ class RayEngine:
         if address is not None:
             _host_and_port(address)
         self.address = address
+        self._ray: Any = None
+
+    @contextmanager
+    def ready(self) -> Iterator[Any]:
+        """Ray, connected; within another call, the same."""
+        if self._ray is not None:
+            yield self._ray
+            return
+        with _connected(self.address) as self._ray:
+            try:
+                yield self._ray
+            finally:
+                self._ray = None
 
     def run(self, job: Job, steps: Steps, left: Callable[[], Iterable[Rest]]) -> Iterator[Scored | Part]:
         """What came of every chunk that is left, in order; see strays.scoring.Engine."""
@@ -78,7 +91,7 @@ class RayEngine:
         rests = [rest for rest in left() if _may_have_rows(rest, steps)]
         if not rests:
             return
-        with _connected(self.address) as ray:
+        with self.ready() as ray:
             model, losses, told = ray.put(_ready_to_send(job.model)), 0, set[str]()
             while rests:
                 try:
