@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.common import machine, write_json
 from benchmarks.titles import titles
-from strays.cluster import _on_loopback
+from strays.cluster.connection import on_loopback
 from strays.tables import open_table
 
 FILES = ("a.parquet", "b.csv", "deep/c.parquet", "deep/d.csv")
@@ -42,7 +42,7 @@ def two_nodes() -> Iterator[Any]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
 
-    with _on_loopback():
+    with on_loopback():
         cluster = Cluster(initialize_head=True, head_node_args=NODE | {"include_dashboard": False})
         cluster.add_node(**NODE)
         try:

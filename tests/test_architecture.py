@@ -58,6 +58,11 @@ def test_imports_point_one_way(part: str, path: Path) -> None:
                 assert name == part or LEVEL[name] < LEVEL[part], f"{path.name} imports strays.{name}"
 
 
+def test_only_the_cluster_imports_ray() -> None:
+    importing = {part for part, path in parts() if re.search(r"^ *(import|from) ray\b", path.read_text(), re.MULTILINE)}
+    assert importing == {"cluster"}
+
+
 def test_nothing_unpickles() -> None:
     for _, path in parts():
         text = path.read_text()

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -197,6 +198,22 @@ def test_a_stopped_score_says_how_to_go_on(
     monkeypatch.setattr("strays.model.TextOutlierDetector.anomaly_score", stop)
     ran = strays("score", file, "--model", model, "--out", file.parent / "out.csv")
     assert (ran.code, "the same command goes on" in ran.err) == (130, True)
+
+
+def test_sigterm_stops_a_score_as_ctrl_c_does_and_then_ends_the_process(
+    file: Path, model: Path, strays: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))  # stands for the end
+    try:
+        monkeypatch.setattr(
+            "strays.model.TextOutlierDetector.anomaly_score", lambda *_: signal.raise_signal(signal.SIGTERM)
+        )
+        ran = strays("score", file, "--model", model, "--out", file.parent / "out.csv")
+        assert ran.err == "stopped; the same command goes on from what is finished\n"
+        assert ended == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_false_share_looks_at_the_whole_file(file: Path, model: Path, strays: Callable[..., Ran]) -> None:

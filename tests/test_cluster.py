@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -13,13 +14,17 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from strays import cluster as strays_cluster
-from strays.cluster import Pool, RayEngine, _Actor, _on_loopback, _pool, _read, _require_same_here
+import strays
+from strays.cluster import Pool, RayEngine
+from strays.cluster.connection import on_loopback, stops_held
+from strays.cluster.nodes import Actor, read_chunks, require_same_here
+from strays.cluster.pool import pool_for
 from strays.errors import ClusterError, DataError, StraysWarning, UsageError
 from strays.scoring import RowProgress, ScoreSummary, score_files
 from strays.scoring.steps import Parts, Rest, Steps
@@ -48,7 +53,7 @@ def two_nodes() -> Iterator[object]:
     """Two nodes of one core on this machine, and this process connected to them."""
     from ray.cluster_utils import Cluster
 
-    with pytest.MonkeyPatch.context() as patch, _on_loopback():
+    with pytest.MonkeyPatch.context() as patch, on_loopback():
         patch.setenv("PYTHONPATH", f"{REPO}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")  # for the stand-ins
         node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": 100 * 2**20}
         quick_to_notice = {"_system_config": {"health_check_period_ms": 1000}}
@@ -130,7 +135,7 @@ def test_the_output_is_that_of_the_local_engine(
     assert {**vars(got), "rows_per_second": 0} == {**vars(expected), "rows_per_second": 0}
     assert got.rows_per_second > 0
     if out == "out/":  # where nothing is left to do, no cluster is asked
-        monkeypatch.setattr(strays_cluster, "_connected", None)
+        monkeypatch.setattr("strays.cluster.engine.connected", None)
         assert on_ray(source, f"ray/{out}", StandIn(**rule)).n_resumed_rows == 80
 
 
@@ -190,10 +195,35 @@ def test_the_driver_killed_midway_is_gone_on_from(two_nodes, tmp_path: Path) -> 
     assert everything_in(tmp_path / "out") == everything_in(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stops_wait_until_ray_has_started_but_only_once(number: signal.Signals) -> None:
+    from ray._private import utils
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    before, reached = signal.signal(number, stop), []
+    try:
+        with pytest.raises(Stop), stops_held():
+            utils.set_sigterm_handler(signal.SIG_DFL)  # as Ray does
+            signal.raise_signal(number)
+            reached.append("the end")
+        with pytest.raises(Stop), stops_held():
+            signal.raise_signal(number)
+            signal.raise_signal(number)
+            reached.append("nothing")
+        assert signal.getsignal(number) is stop
+        with stops_held():
+            reached.append("this")
+        assert reached == ["the end", "this"]
+    finally:
+        signal.signal(number, before)
+
+
 def test_workers_that_die_again_and_again_end_the_job(
     two_nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strays_cluster, "MOST_LOSSES", 2)
+    monkeypatch.setattr("strays.cluster.engine.MOST_LOSSES", 2)
     source = write(tmp_path / "a.csv", rows(20, "a"))
     with (
         pytest.raises(ClusterError, match=r"lost workers 2 times .*the same command goes on"),
@@ -268,20 +298,18 @@ def test_other_errors_and_warnings_of_a_model_arrive(two_nodes, folder: Path, tm
 def test_a_node_that_does_not_see_the_files_says_so(tmp_path: Path) -> None:
     there = InputFile("a.csv", str(write(tmp_path / "a.csv", rows(3))), "csv")
     rest = Rest(there, there.state(), 0, 0, ())
-    _require_same_here(rest, strays_cluster.__version__)
+    require_same_here(rest, strays.__version__)
     with pytest.raises(ClusterError, match=r"has strays .*, expected 0\.0"):
-        _require_same_here(rest, "0.0")
+        require_same_here(rest, "0.0")
     with pytest.raises(DataError, match="has another file there"):
-        _require_same_here(Rest(there, (0, 0), 0, 0, ()), strays_cluster.__version__)
+        require_same_here(Rest(there, (0, 0), 0, 0, ()), strays.__version__)
     import pyarrow as pa
 
     steps = Steps("text", 10, strict=False, in_folder=False, parts=Parts(f"{tmp_path}/none", {}, None, False))
-    lines = [
-        json.dumps(strays_cluster.asdict(r)) for r in (rest, Rest(InputFile("b", "/none/b", "csv"), (0, 0), 0, 0, ()))
-    ]
-    first, second = _read(pa.table({"rest": lines}), steps, strays_cluster.__version__)
+    lines = [json.dumps(asdict(r)) for r in (rest, Rest(InputFile("b", "/none/b", "csv"), (0, 0), 0, 0, ()))]
+    first, second = read_chunks(pa.table({"rest": lines}), steps, strays.__version__)
     assert "does not see /none/b; files must be on a path" in second["told"][0].as_py()
-    actor = _Actor.__new__(_Actor)
+    actor = Actor.__new__(Actor)
     actor._steps = steps
     (told,) = actor(first)
     assert f"does not see {tmp_path}/none" in json.loads(told["told"][0].as_py())["says"]
@@ -323,15 +351,44 @@ def test_addresses_that_cannot_be(monkeypatch: pytest.MonkeyPatch, folder: Path,
     def other_version(*_: object, **__: object) -> None:
         raise RuntimeError("Version mismatch: The cluster was started with: Ray 1")
 
-    monkeypatch.setattr(strays_cluster, "_require_answer", lambda address: None)
+    monkeypatch.setattr("strays.cluster.connection._require_answer", lambda address: None)
     monkeypatch.setattr(ray, "init", other_version)
     monkeypatch.setattr(ray, "shutdown", lambda: None)
     with pytest.raises(ClusterError, match="Version mismatch"):
         run(folder, f"{tmp_path}/out/", engine=RayEngine(address))
 
 
+@pytest.mark.parametrize("out", ["out/", "out.csv"])
+def test_nothing_is_written_or_thrown_away_before_the_cluster_answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, out: str
+) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    source = write(tmp_path / "in" / "a.csv", rows(35, "a")).parent
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    there = tmp_path / "there"
+    there.mkdir()
+
+    def ask(**options) -> None:
+        with pytest.raises(ClusterError, match="no Ray cluster answers there"):
+            run(source, f"{there}/{out}", engine=RayEngine(address), **options)
+
+    ask()
+    assert not any(there.iterdir())
+    with pytest.raises(Stop):
+        run(source, f"{there}/{out}", progress=when_done(20, stop))
+    begun = everything_in(there)
+    assert len(begun) > 1
+    for options in ({}, {"restart": True}):
+        ask(**options)
+        assert everything_in(there) == begun
+    run(source, f"{there}/{out}")
+    if out == "out/":  # where nothing is left to do, no cluster is asked
+        assert run(source, f"{there}/{out}", engine=RayEngine(address)).n_resumed_rows == 35
+
+
 def test_without_ray_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strays_cluster, "find_spec", lambda name: None)
+    monkeypatch.setattr("strays.cluster.engine.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'strays\[ray\]'"):
         RayEngine()
 
@@ -344,17 +401,17 @@ class WithEncoder(StandIn):
 
 def test_how_many_actors_there_are() -> None:
     network, nodes = WithEncoder(device="auto"), [{"CPU": 9.0}, {"CPU": 6.0}, {"memory": 1.0}]
-    assert _pool(nodes, StandIn()) == Pool(15, 1)
-    assert _pool(nodes, network) == Pool(3, 4)
-    assert _pool([{"CPU": 1.0}, *nodes], network) == Pool(16, 1)
+    assert pool_for(nodes, StandIn()) == Pool(15, 1)
+    assert pool_for(nodes, network) == Pool(3, 4)
+    assert pool_for([{"CPU": 1.0}, *nodes], network) == Pool(16, 1)
     with_gpu = [*nodes, {"CPU": 16.0, "GPU": 2.0}]
-    assert _pool(with_gpu, network) == Pool(2, 8, 1)
-    assert _pool(with_gpu, WithEncoder(device="cpu")) == Pool(7, 4)
+    assert pool_for(with_gpu, network) == Pool(2, 8, 1)
+    assert pool_for(with_gpu, WithEncoder(device="cpu")) == Pool(7, 4)
     for device, there in (("cuda", nodes), ("cuda:1", with_gpu)):
         with pytest.raises(UsageError, match="expected auto or cpu, or, where there are some, cuda"):
-            _pool(there, WithEncoder(device=device))
+            pool_for(there, WithEncoder(device=device))
     with pytest.raises(ClusterError, match="no node of the cluster has a CPU"):
-        _pool([{"memory": 1.0}], StandIn())
+        pool_for([{"memory": 1.0}], StandIn())
 
 
 def test_the_command_on_a_cluster_of_its_own(tmp_path: Path, tiny_bert: Path) -> None:
@@ -373,6 +430,38 @@ def test_the_command_on_a_cluster_of_its_own(tmp_path: Path, tiny_bert: Path) ->
     assert json.loads(ran.stdout)["n_rows"] == 300
     assert ran.stderr == ""
     assert everything_in(tmp_path / "ray") == everything_in(tmp_path / "local")
+
+
+def test_the_command_ended_midway_takes_its_cluster_with_it(tmp_path: Path, tiny_bert: Path, own_cache: Path) -> None:
+    import psutil  # Ray brings it
+
+    from strays import TextOutlierDetector
+
+    TextOutlierDetector(str(tiny_bert), "centroid").fit(farm_texts(60)).save(tmp_path / "model")
+    texts = [f"{text} {i}" for i, text in enumerate(farm_texts(384) * 100)]
+    write(tmp_path / "in.csv", [{"text": text} for text in texts])
+    command = [sys.executable, "-m", "strays", "score", "in.csv", "--model", "model", "--part-rows", "256", "--out"]
+    process = subprocess.Popen([*command, "out/", "--engine", "ray"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    diary, deadline = tmp_path / "out" / "manifest.jsonl", time.monotonic() + 120
+    while not (diary.exists() and diary.read_bytes().count(b"\n") > 2) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.terminate()
+    _, said = process.communicate(timeout=60)
+    assert said == "stopped; the same command goes on from what is finished\n"
+    assert process.returncode == -signal.SIGTERM
+
+    def cache_of(other: psutil.Process) -> str | None:
+        try:
+            return other.environ().get("STRAYS_CACHE") if other.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.Error:
+            return None
+
+    assert not [other for other in psutil.process_iter() if cache_of(other) == str(own_cache)]
+    done = diary.read_bytes()
+    assert 2 < done.count(b"\n") < 100
+    subprocess.run([*command, "out/"], cwd=tmp_path, check=True, capture_output=True)
+    assert diary.read_bytes().startswith(done)
+    assert diary.read_bytes().count(b"\n") == 151
 
 
 def test_options_that_do_not_go_together(capfd: pytest.CaptureFixture) -> None:

@@ -122,13 +122,13 @@ def beside_a_ray_cluster(model: TextOutlierDetector, tmp_path: Path, monkeypatch
         warnings.simplefilter("ignore")
         pytest.importorskip("ray", reason="needs Ray: pip install 'strays[ray]'")
         from ray.cluster_utils import Cluster
-    from strays.cluster import _on_loopback
+    from strays.cluster.connection import on_loopback
 
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("\n".join(farm_texts(20)))
     monkeypatch.chdir(tmp_path)
     node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": 100 * 2**20}
-    with _on_loopback():
+    with on_loopback():
         cluster = Cluster(initialize_head=True, head_node_args=node | {"include_dashboard": False})
 
     def run(block: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container
+import signal
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -66,6 +68,25 @@ def encoder_of(
         precision=precision,
         device=device,
     )
+
+
+@contextmanager
+def stopped_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM stop a job as Ctrl-C does, so that it lets go of all that it holds; then the process ends by it."""
+    told = False
+
+    def stop(*_: object) -> None:
+        nonlocal told
+        told = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if told:
+            signal.raise_signal(signal.SIGTERM)
 
 
 def engine_of(name: str, address: str | None) -> Engine | None:

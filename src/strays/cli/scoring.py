@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strays.cli.common import engine_of, print_json, promise_in_words, rules_of, runs_on, say_without_text
+from strays.cli.common import (
+    engine_of,
+    print_json,
+    promise_in_words,
+    rules_of,
+    runs_on,
+    say_without_text,
+    stopped_by_sigterm,
+)
 from strays.cli.options import (
     Address,
     Device,
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
     from strays.scoring import ScoreSummary
 
 
+@stopped_by_sigterm()
 def score(
     file: Annotated[str, typer.Argument(help="A file as for scan, or a folder of such files; - is stdin.")],
     model: Model,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from strays.scoring.manifest import Part
@@ -15,12 +16,19 @@ if TYPE_CHECKING:
 class Engine(Protocol):
     """Does what is left of a job and hands the chunks back in order; the caller notes each before it asks for more."""
 
+    def ready(self) -> AbstractContextManager[object]:
+        """Have at hand what it works with, or raise; a job that begins anew does so before it writes anything."""
+
     def run(self, job: Job, steps: Steps, left: Callable[[], Iterable[Rest]]) -> Iterator[Scored | Part]:
         """What came of every chunk that is left; asked again later, `left` leaves out what was noted meanwhile."""
 
 
 class LocalEngine:
     """Does it in this process, chunk by chunk."""
+
+    def ready(self) -> AbstractContextManager[object]:
+        """Needs nothing."""
+        return nullcontext()
 
     def run(self, job: Job, steps: Steps, left: Callable[[], Iterable[Rest]]) -> Iterator[Scored | Part]:
         """What came of every chunk that is left."""

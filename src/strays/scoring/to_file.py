@@ -32,6 +32,8 @@ def score_to_file(job: Job) -> ScoreSummary:
     with ExitStack() as stack:
         diary: Manifest | None = None
         if hidden.is_dir():
+            if job.restart:
+                stack.enter_context(job.engine.ready())
             diary = stack.enter_context(Manifest(hidden / NAME, job.header(), restart=job.restart))
         resumed = sum(entry.rows for entry in diary.scores.values()) if diary else 0
         in_memory: dict[Key, np.ndarray] = {}

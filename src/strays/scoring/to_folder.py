@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,9 +25,14 @@ def score_to_folder(job: Job) -> ScoreSummary:
     if job.out_format and job.out_format not in OUTPUT_FORMATS:
         raise UsageError(f"cannot write {job.out_format}; expected one of {', '.join(OUTPUT_FORMATS)}")
     folder = Path(job.out)
-    _prepare(folder)
-    together = job.model.threshold_.together
-    with Manifest(folder / NAME, job.header(), restart=job.restart) as diary, resumable(lambda: diary):
+    _require_ours(folder)
+    header, together = job.header(), job.model.threshold_.together
+    with ExitStack() as stack:
+        if job.restart or not (folder / NAME).exists():
+            stack.enter_context(job.engine.ready())
+        _make(folder)
+        diary = stack.enter_context(Manifest(folder / NAME, header, restart=job.restart))
+        stack.enter_context(resumable(lambda: diary))
         _remove_left_overs(folder)
         done = diary.scores if together else diary.parts
         resumed = sum(entry.rows for entry in done.values())
@@ -97,17 +102,23 @@ def _without_ending(name: str) -> str:
     return str(way.with_name(plain.rpartition(".")[0] or plain))
 
 
-def _prepare(folder: Path) -> None:
-    """Make the folder; one with other things in it is not written to."""
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder}: is a file; expected the name of a folder for the parts")
+def _require_ours(folder: Path) -> None:
+    """Raise where there is a file of this name, or a folder with other things in it, which is not written to."""
     try:
-        folder.mkdir(exist_ok=True)
-        others = not (folder / NAME).exists() and any(folder.iterdir())
+        if folder.exists() and not folder.is_dir():
+            raise DataError(f"{folder}: is a file; expected the name of a folder for the parts")
+        others = folder.exists() and not (folder / NAME).exists() and any(folder.iterdir())
     except OSError as error:
-        raise DataError(f"{folder}: could not be made ({error.strerror}); choose another --out") from error
+        raise DataError(f"{folder}: could not be read ({error.strerror}); choose another --out") from error
     if others:
         raise DataError(f"{folder}: is a folder with other things in it; expected a new or empty one")
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{folder}: could not be made ({error.strerror}); choose another --out") from error
 
 
 def _remove_left_overs(folder: Path) -> None:
