@@ -1,11 +1,15 @@
 """`strays score --engine ray` on two nodes of one machine, against the local engine: the same rows, whatever is killed.
 
     python -m benchmarks.cluster [--rows 1000000] [--network-rows 20000]
+    python -m benchmarks.cluster --gpu-rows 1000000
 
 Scores a folder of parquet and csv files with `fast`: by the local engine; on the cluster; on the cluster with a worker
 node killed midway; on the cluster with the driver killed midway and the command given again. Then fewer rows with the
 default encoder. Compares every output with the local engine's, file by file and row by row, and writes
 results/cluster.json. Each node has one core.
+
+With --gpu-rows, on a machine with an NVIDIA GPU: an encoder of MiniLM's shape with random weights, by the local engine
+and by an actor that holds the GPU, and results/cluster_gpu.json.
 """
 
 from __future__ import annotations
@@ -28,7 +32,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from benchmarks.common import machine, write_json
-from benchmarks.titles import titles
+from benchmarks.tiny_bert import save_bert_of
+from benchmarks.titles import WORDS, titles
 from strays.cluster.connection import on_loopback
 from strays.tables import open_table
 
@@ -131,6 +136,16 @@ class Jobs:
             "values_different": different,
         }
 
+    def largest_difference(self, out: str) -> float:
+        """Of any score, between an output and the local engine's."""
+        found = [0.0]
+        for path in (self.place / "local").rglob("*"):
+            if path.is_file() and path.name != "manifest.jsonl":
+                both = (path, self.place / out / path.relative_to(self.place / "local"))
+                mine, other = (open_table(str(one)).read()["anomaly_score"].to_numpy().astype(float) for one in both)
+                found.append(float(np.abs(mine - other).max()))
+        return max(found)
+
 
 def disturbed(jobs: Jobs, cluster: Any, chunks: int) -> Iterator[dict[str, Any]]:
     """Jobs on the cluster of which something is killed, and what came of them."""
@@ -180,13 +195,33 @@ def measure(place: Path, encoder: str, rows: int, part_rows: int, *, disturb: bo
     return {"encoder": encoder, "rows": rows, "part_rows": part_rows, "results": results}
 
 
+def measure_gpu(place: Path, rows: int, part_rows: int) -> dict[str, Any]:
+    save_bert_of(WORDS, place / "encoder", layers=6, heads=12, width=384, inner_width=1536, longest=512)
+    jobs = Jobs(place, str(place / "encoder"), rows, part_rows)
+    results = [{"engine": "local", **jobs.run("local", "--device", "cuda")}]
+    print(results[-1], flush=True)
+    told = jobs.run("ray", "--engine", "ray", "--device", "cuda")
+    results.append(
+        {"engine": "ray", **told, **jobs.compare("ray"), "largest_difference": jobs.largest_difference("ray")}
+    )
+    print(results[-1], flush=True)
+    return {"encoder": "MiniLM's shape, random weights", "rows": rows, "part_rows": part_rows, "results": results}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--network-rows", type=int, default=20_000)
+    parser.add_argument("--gpu-rows", type=int, default=0)
     parser.add_argument("--part-rows", type=int, default=10_000)
     parser.add_argument("--place", help="folder for the files; a temporary one where not given")
     options = parser.parse_args()
+    if options.gpu_rows:
+        with tempfile.TemporaryDirectory(dir=options.place) as folder:
+            job = measure_gpu(Path(folder), options.gpu_rows, max(options.part_rows, 50_000))
+        what = "strays score --engine ray with one actor on the machine's GPU, beside the local engine on the same GPU"
+        write_json("cluster_gpu.json", {"what": what, "machine": machine("pyarrow", "torch", "ray"), "jobs": [job]})
+        return
     jobs = []
     for encoder, rows, part_rows in (
         ("fast", options.rows, options.part_rows),

@@ -11,6 +11,7 @@ def save_bert_of(
     folder: Path,
     *,
     layers: int = 2,
+    heads: int = 2,
     width: int = 32,
     inner_width: int = 64,
     longest: int = 64,
@@ -34,7 +35,7 @@ def save_bert_of(
         vocab_size=len(ids),
         hidden_size=width,
         num_hidden_layers=layers,
-        num_attention_heads=2,
+        num_attention_heads=heads,
         intermediate_size=inner_width,
         max_position_embeddings=longest,
     )

@@ -11,6 +11,7 @@ WHAT = "bridges,engines,letters,apples,stamps,boats,maps,clocks,horses,mirrors,s
 WHERE = "harbour,valley,market,capital,north,desert,suburb,forest,island,station,village,border,museum,airport,canal"
 WHEN = "after,before,during,despite,without,since"
 EVENT = "storm,election,strike,harvest,festival,flood,merger,trial,holiday,drought,parade,blackout,visit,verdict"
+WORDS = [word for words in (WHO, HOW, DID, WHAT, WHERE, WHEN, EVENT) for word in words.split(",")]
 
 
 def titles(n: int, rng: np.random.Generator, *, numbered: bool = True) -> list[str]:
