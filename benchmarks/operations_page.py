@@ -73,12 +73,20 @@ def attack_words(name: str, what: str) -> str:
 
 
 def cluster_words() -> str:
-    jobs = results("cluster.json")["jobs"]
+    jobs, gpu = results("cluster.json")["jobs"], results("cluster_gpu.json")["jobs"]
     compared = [run for job in jobs for run in job["results"] if "rows_compared" in run]
-    same = all(run["same_bytes"] and run["same_manifest"] and not run["values_different"] for run in compared)
     ways = "; ".join(dict.fromkeys(run["engine"] for run in compared))
-    equal = "every file and the manifest equal the local engine's byte for byte" if same else "**the outputs differ**"
-    return f"{jobs[0]['rows']:,} rows on a Ray cluster of two nodes ({ways}): {equal} (`python -m benchmarks.cluster`)."
+    on_gpu = [run for job in gpu for run in job["results"] if "rows_compared" in run]
+    return (
+        f"{jobs[0]['rows']:,} rows on a Ray cluster of two nodes ({ways}): {_equal(compared)} (`python -m "
+        f"benchmarks.cluster`). {gpu[0]['rows']:,} rows by an actor on an NVIDIA H200: {_equal(on_gpu)} on that GPU "
+        f"(`--gpu-rows`)."
+    )
+
+
+def _equal(compared: list[dict[str, Any]]) -> str:
+    same = all(run["same_bytes"] and run["same_manifest"] and not run["values_different"] for run in compared)
+    return "every file and the manifest equal the local engine's byte for byte" if same else "**the outputs differ**"
 
 
 def figures() -> str:

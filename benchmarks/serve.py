@@ -30,7 +30,7 @@ from benchmarks.titles import titles
 from strays import TextOutlierDetector
 
 CLIENTS, TEXTS_PER_CALL, OVERLOAD = 64, 8, 4
-N_TEXTS, N_FITTED, N_OFFLINE = 60_000, 2000, 10_000
+N_TEXTS, N_FITTED, N_OFFLINE = 120_000, 2000, 40_000
 # What a client that was refused waits before it asks again; less than it was told to.
 REFUSED_PAUSE = 0.2
 
