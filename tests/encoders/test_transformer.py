@@ -366,7 +366,10 @@ def test_an_encoders_own_files_lead_nowhere_else(way: str, tiny_bert: Path, tmp_
         _ = load_encoder(str(folder)).fingerprint
 
 
-@pytest.mark.parametrize("modules", ["5", "[1]", "[{}]", "{", "[" * 100_000])
+POOLING_NOWHERE = json.dumps([{"type": "x.Transformer", "path": ""}, {"type": "x.Pooling", "path": "x" * 300}])
+
+
+@pytest.mark.parametrize("modules", ["5", "[1]", "[{}]", "{", "[" * 100_000, POOLING_NOWHERE])
 def test_modules_that_are_none(modules: str, tiny_bert: Path, tmp_path: Path) -> None:
     folder = tmp_path / "encoder"
     shutil.copytree(tiny_bert, folder)

@@ -163,7 +163,7 @@ def _session(graph: bytes) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_mem_pattern = False  # shapes differ from batch to batch
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what goes wrong is raised
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 

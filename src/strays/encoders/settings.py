@@ -116,9 +116,9 @@ def _read_object(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> Any:
-    if not path.is_file():  # a pipe or device would be read for ever
-        raise EncoderError(f"{path} is missing or no plain file; get the model's files again")
     try:
+        if not path.is_file():  # a pipe or device would be read for ever
+            raise EncoderError(f"{path} is missing or no plain file; get the model's files again")
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise EncoderError(f"could not read {path} ({first_line(error)}); get the model's files again") from error
