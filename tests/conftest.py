@@ -50,6 +50,17 @@ class HashEncoder:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Of what is as small as in tests, threads make more work; and processes that are tested want the other cores."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def no_users_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Fixtures that tests share neither read nor fill the user's cache."""
     with pytest.MonkeyPatch.context() as patch:

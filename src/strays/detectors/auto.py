@@ -27,6 +27,7 @@ from strays.detectors import kernel, mixing
 from strays.detectors.base import COUNT, EMBEDDED, Detector
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
 from strays.detectors.nearest_normals import EQUAL
+from strays.detectors.threads import few_threads
 from strays.errors import ModelError
 from strays.sampling import evenly
 
@@ -120,9 +121,13 @@ class AutoDetector(Detector):
         self.n_known_ = int((y < 0).sum())
         kept = _varied(X, _kept_normals(y, self.memory), np.flatnonzero(y >= 0))
         normals, known = X[kept], X[evenly(np.flatnonzero(y < 0), self.memory)]
-        may_be_wrong = y[kept] == 0
         self.center_ = normals.mean(axis=0, dtype=np.float64)
         self.scale_ = float(np.sqrt(((normals - self.center_) ** 2).sum(axis=1).mean() / 0.75))
+        with few_threads(len(normals) + len(known)):
+            self._fit_and_weigh(normals, known, y[kept] == 0)
+
+    def _fit_and_weigh(self, normals: np.ndarray, known: np.ndarray, may_be_wrong: np.ndarray) -> None:
+        """Fit the parts and weigh them; again without those rows that may be wrong and look so."""
         at_normals, at_known = self._fit_parts(normals, known)
         self.n_set_aside_ = 0
         self._weigh(at_normals, at_known)
