@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+import torch
 
 from benchmarks.common import machine, write_json
 from benchmarks.tiny_bert import save_bert_of
@@ -220,7 +221,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=options.place) as folder:
             job = measure_gpu(Path(folder), options.gpu_rows, max(options.part_rows, 50_000))
         what = "strays score --engine ray with one actor on the machine's GPU, beside the local engine on the same GPU"
-        write_json("cluster_gpu.json", {"what": what, "machine": machine("pyarrow", "torch", "ray"), "jobs": [job]})
+        on = machine("pyarrow", "torch", "ray") | {"gpu": torch.cuda.get_device_name()}
+        write_json("cluster_gpu.json", {"what": what, "machine": on, "jobs": [job]})
         return
     jobs = []
     for encoder, rows, part_rows in (

@@ -73,14 +73,14 @@ def attack_words(name: str, what: str) -> str:
 
 
 def cluster_words() -> str:
-    jobs, gpu = results("cluster.json")["jobs"], results("cluster_gpu.json")["jobs"]
+    jobs, gpu = results("cluster.json")["jobs"], results("cluster_gpu.json")
     compared = [run for job in jobs for run in job["results"] if "rows_compared" in run]
     ways = "; ".join(dict.fromkeys(run["engine"] for run in compared))
-    on_gpu = [run for job in gpu for run in job["results"] if "rows_compared" in run]
+    on_gpu = [run for job in gpu["jobs"] for run in job["results"] if "rows_compared" in run]
     return (
         f"{jobs[0]['rows']:,} rows on a Ray cluster of two nodes ({ways}): {_equal(compared)} (`python -m "
-        f"benchmarks.cluster`). {gpu[0]['rows']:,} rows by an actor on an NVIDIA H200: {_equal(on_gpu)} on that GPU "
-        f"(`--gpu-rows`)."
+        f"benchmarks.cluster`). {gpu['jobs'][0]['rows']:,} rows by an actor on an {gpu['machine']['gpu']}: "
+        f"{_equal(on_gpu)} on that GPU (`--gpu-rows`)."
     )
 
 

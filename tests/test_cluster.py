@@ -21,10 +21,10 @@ import numpy as np
 import pytest
 
 import strays
-from strays.cluster import Pool, RayEngine
+from strays.cluster import RayEngine
 from strays.cluster.connection import on_loopback, stops_held
 from strays.cluster.nodes import Actor, read_chunks, require_same_here
-from strays.cluster.pool import pool_for
+from strays.cluster.pool import Pool, pool_for
 from strays.errors import ClusterError, DataError, StraysWarning, UsageError
 from strays.scoring import RowProgress, ScoreSummary, score_files
 from strays.scoring.steps import Parts, Rest, Steps
@@ -432,7 +432,10 @@ def test_the_command_on_a_cluster_of_its_own(tmp_path: Path, tiny_bert: Path) ->
     assert everything_in(tmp_path / "ray") == everything_in(tmp_path / "local")
 
 
-def test_the_command_ended_midway_takes_its_cluster_with_it(tmp_path: Path, tiny_bert: Path, own_cache: Path) -> None:
+@pytest.mark.parametrize(("stop", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130)])
+def test_the_command_ended_midway_takes_its_cluster_with_it(
+    stop: signal.Signals, code: int, tmp_path: Path, tiny_bert: Path, own_cache: Path
+) -> None:
     import psutil  # Ray brings it
 
     from strays import TextOutlierDetector
@@ -441,14 +444,21 @@ def test_the_command_ended_midway_takes_its_cluster_with_it(tmp_path: Path, tiny
     texts = [f"{text} {i}" for i, text in enumerate(farm_texts(384) * 100)]
     write(tmp_path / "in.csv", [{"text": text} for text in texts])
     command = [sys.executable, "-m", "strays", "score", "in.csv", "--model", "model", "--part-rows", "256", "--out"]
-    process = subprocess.Popen([*command, "out/", "--engine", "ray"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    diary, deadline = tmp_path / "out" / "manifest.jsonl", time.monotonic() + 120
-    while not (diary.exists() and diary.read_bytes().count(b"\n") > 2) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.terminate()
-    _, said = process.communicate(timeout=60)
+    diary, deadline = tmp_path / "out" / "manifest.jsonl", time.monotonic() + 240
+    # A terminal's Ctrl-C goes to all processes of a group.
+    options = {"cwd": tmp_path, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen([*command, "out/", "--engine", "ray"], **options) as process:
+        try:
+            while not (diary.exists() and diary.read_bytes().count(b"\n") > 2):
+                assert process.poll() is None, process.stderr.read()
+                assert time.monotonic() < deadline, "it did not begin"
+                time.sleep(0.02)
+            (os.killpg if stop == signal.SIGINT else os.kill)(process.pid, stop)
+            _, said = process.communicate(timeout=240)
+        finally:
+            process.kill()
     assert said == "stopped; the same command goes on from what is finished\n"
-    assert process.returncode == -signal.SIGTERM
+    assert process.returncode == code
 
     def cache_of(other: psutil.Process) -> str | None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
@@ -40,6 +41,7 @@ def test_what_is_kept_for_scoring_is_that_of_the_last_fit() -> None:
         )
     detector.fit(first).anomaly_score(second)
     np.testing.assert_array_equal(detector.set_state(other).anomaly_score(second), expected[0])
+    np.testing.assert_array_equal(clone(detector).fit(first).anomaly_score(second), expected[1])
 
 
 def test_the_ridge_is_a_gaussian_process_mean() -> None:

@@ -55,6 +55,21 @@ def test_fits_beside_one_another_leave_what_was_there() -> None:
         assert threads() == (1, {1})
 
 
+def test_other_threads_keep_pytorchs() -> None:
+    found: list[int] = []
+    with few_threads(10):
+        other = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        other.start()
+        other.join()
+    assert found == [3]
+
+
+def test_a_large_fit_beside_a_small_one() -> None:
+    with few_threads(FEW + 1), few_threads(FEW):
+        assert threads() == (1, {1})
+    assert threads() == (3, {2})
+
+
 def test_a_fit_has_few_and_gives_them_back_also_when_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(60, 8))
     seen = []

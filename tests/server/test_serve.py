@@ -286,6 +286,8 @@ def test_silent_connections_make_room_for_others(model_folder: Path) -> None:
 
         asking = connect()
         asking.sendall(HEAD.replace(b" 99", b" 20") + b'{"texts"')
+        metrics = f"http://127.0.0.1:{port}/metrics"
+        wait_for(lambda: "strays_requests_under_way 2" in httpx.get(metrics, timeout=60).text)
         silent = [connect() for _ in range(60)]
         assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
         for one in silent[:50]:
@@ -295,6 +297,33 @@ def test_silent_connections_make_room_for_others(model_folder: Path) -> None:
         assert asking.recv(1000).startswith(b"HTTP/1.1 200 ")
         silent[-1].sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert silent[-1].recv(1000).startswith(b"HTTP/1.1 200 ")
+
+
+def test_an_answer_that_is_being_read_is_not_cut_off_to_make_room(model_folder: Path) -> None:
+    small = "bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)"  # so that the answer waits in the server
+    script = "import socket" + SERVING.format(limits="connections=10").replace("bound:\n", f"bound:\n    {small}\n")
+    with ExitStack() as open_ones:
+        process = open_ones.enter_context(
+            subprocess.Popen([sys.executable, "-c", script, str(model_folder)], stdout=subprocess.PIPE, text=True)
+        )
+        open_ones.callback(process.terminate)
+        port = int(process.stdout.readline())
+        reader = open_ones.enter_context(socket.socket())
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.settimeout(60)
+        reader.connect(("127.0.0.1", port))
+        body = json.dumps({"texts": farm_texts(300) * 3}).encode()
+        reader.sendall(HEAD.replace(b" 99", f" {len(body)}".encode()) + body)
+        answer = reader.recv(1000)
+        for _ in range(30):
+            open_ones.enter_context(socket.create_connection(("127.0.0.1", port), 30))
+        assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+        head, _, answer = answer.partition(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].split()[0])
+        assert length > 50_000
+        while len(answer) < length and (more := reader.recv(65_536)):
+            answer += more
+        assert len(json.loads(answer)["results"]) == 900
 
 
 def test_clients_that_are_too_slow_are_let_go(model_folder: Path) -> None:
@@ -554,6 +583,19 @@ def test_strangers_take_no_places(model_folder: Path) -> None:
         assert process.wait(60) == 0
         for line in process.stderr:
             json.loads(line)
+
+
+def test_what_breaks_in_the_loop_is_a_line_of_the_log(model_folder: Path) -> None:
+    broken = "__import__('asyncio').get_running_loop().call_exception_handler({'exception': KeyError('a text')})"
+    script = SERVING.format(limits="").replace("announce=lambda: print(", f"announce=lambda: {broken} or print(")
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(model_folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline().strip().isdigit()
+        process.terminate()
+        lines = [json.loads(line) for line in process.stderr]
+    assert [line["error"] for line in lines if line["event"] == "broken"] == ["KeyError"]
+    assert "a text" not in str(lines)
 
 
 def test_warnings_are_lines_of_the_log(serve: Serve, model_folder: Path) -> None:

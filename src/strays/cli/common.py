@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import threading
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -73,6 +74,9 @@ def encoder_of(
 @contextmanager
 def stopped_by_sigterm() -> Iterator[None]:
     """Let SIGTERM stop a job as Ctrl-C does, so that it lets go of all that it holds; then the process ends by it."""
+    if threading.current_thread() is not threading.main_thread():  # the only one that may say what signals do
+        yield
+        return
     told = False
 
     def stop(*_: object) -> None:
@@ -84,7 +88,7 @@ def stopped_by_sigterm() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
         if told:
             signal.raise_signal(signal.SIGTERM)
 

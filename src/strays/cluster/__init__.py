@@ -7,6 +7,5 @@ in one process. A worker that is lost ends one round; the next begins with what 
 """
 
 from strays.cluster.engine import RayEngine
-from strays.cluster.pool import Pool
 
-__all__ = ["Pool", "RayEngine"]
+__all__ = ["RayEngine"]

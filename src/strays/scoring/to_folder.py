@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections import Counter
 from contextlib import ExitStack, suppress
@@ -108,6 +110,10 @@ def _require_ours(folder: Path) -> None:
         if folder.exists() and not folder.is_dir():
             raise DataError(f"{folder}: is a file; expected the name of a folder for the parts")
         others = folder.exists() and not (folder / NAME).exists() and any(folder.iterdir())
+        place = folder if folder.exists() else folder.absolute().parent
+        if not os.access(place, os.W_OK):
+            reason = os.strerror(errno.EACCES if place.exists() else errno.ENOENT)
+            raise DataError(f"{folder}: could not be made or written to ({reason}); choose another --out")
     except OSError as error:
         raise DataError(f"{folder}: could not be read ({error.strerror}); choose another --out") from error
     if others:

@@ -27,7 +27,7 @@ class Connection(H11Protocol):
         if len(self.connections) > self._limits.connections:
             there = [one for one in self.connections if isinstance(one, Connection) and not one.transport.is_closing()]
             if len(there) > self._limits.connections:
-                idle = [one for one in there if one.is_idle]  # at least this one is
+                idle = [one for one in there if one.is_idle]  # this one, if no other
                 min(idle, key=lambda one: one._idle_since).transport.abort()
 
     def on_response_complete(self) -> None:
@@ -37,8 +37,8 @@ class Connection(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way on it."""
-        return self.cycle is None or self.cycle.response_complete
+        """Whether no request is under way on it, and no answer either."""
+        return (self.cycle is None or self.cycle.response_complete) and not self.transport.get_write_buffer_size()
 
 
 class Server(uvicorn.Server):

@@ -23,6 +23,9 @@ from strays.server.log import Log
 from strays.server.metrics import Metrics
 from strays.server.shelf import Shelf
 
+# Connections that may wait to be taken, which all are at once: few, or they could be more than files may be open.
+BACKLOG = 100
+
 
 def serve(
     folders: dict[str, str],
@@ -56,6 +59,7 @@ def serve(
         "log_config": None,
         "log_level": "critical",  # its tracebacks may hold texts; ours do not
         "http": partial(Connection, limits=limits),
+        "backlog": BACKLOG,
         "server_header": False,
         "proxy_headers": False,  # whoever calls could claim to come from anywhere
         "timeout_keep_alive": int(limits.idle_seconds),
@@ -92,6 +96,7 @@ def _running(shelf: Shelf, server: Server, log: Log, announce: Callable[[], None
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, what: log.error("broken", what.get("exception") or Exception()))
         task = loop.create_task(go())
         looks: set[asyncio.Task[None]] = set()
 

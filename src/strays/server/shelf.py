@@ -150,10 +150,14 @@ class Shelf:
             return
         self._failed.pop(name, None)
         self._serve(name, stamp, *ready)
-        _settle()
-        task = asyncio.get_running_loop().create_task(old.batches.drained())
+        task = asyncio.get_running_loop().create_task(self._retire(old))
         self._old.add(task)
         task.add_done_callback(self._old.discard)
+
+    async def _retire(self, old: Served) -> None:
+        await old.batches.drained()
+        del old  # so that it is not among what stays
+        _settle()
 
     def _fail(self, name: str, stamp: Stamp, error: Exception) -> None:
         words = str(error) if isinstance(error, StraysError) else type(error).__name__
@@ -212,6 +216,7 @@ class Shelf:
         for served in self._served.values():
             await served.batches.drained()
         self._executor.shutdown(wait=False, cancel_futures=True)  # nobody waits for what is left
+        gc.unfreeze()
 
 
 def named_folders(given: list[str]) -> dict[str, str]:
@@ -230,7 +235,7 @@ def named_folders(given: list[str]) -> dict[str, str]:
 
 
 def _settle() -> None:
-    """Let no collection of garbage look through what stays: libraries and models hold every call up for 0.2 s."""
+    """Let no collection of garbage look through what stays, libraries and models: calls would wait for it."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
