@@ -197,8 +197,10 @@ def test_a_rate_finer_than_the_data_can_tell_draws_a_warning() -> None:
     with pytest.warns(StraysWarning, match="nothing will be flagged"):
         model.set_threshold(max_false_alarms=0.001)
     assert (model.predict(SPAM) == 1).all()
-    with pytest.warns(StraysWarning, match="max_false_share=0.001 is finer than"):
-        model.set_threshold(max_false_share=0.001)
+    for none in (0.001, 0):
+        with pytest.warns(StraysWarning, match=f"max_false_share={none} is finer than"):
+            model.set_threshold(max_false_share=none)
+    assert (model.predict(SPAM) == 1).all()
 
 
 def test_a_share_that_flags_nothing_says_what_it_would_take() -> None:

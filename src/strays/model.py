@@ -173,7 +173,7 @@ class TextOutlierDetector(BaseEstimator):
         """The p-values and flags of texts whose anomaly scores are known."""
         self._require_fitted()
         flagged = self.calibration_.flagged(self.threshold_, scores)
-        if self.threshold_.rule == "max_false_share" and len(scores) and not flagged.any():
+        if self.threshold_.rule == "max_false_share" and self.threshold_.value and len(scores) and not flagged.any():
             fewest = self.calibration_.fewest_flagged(self.threshold_, len(scores))
             warnings.warn(
                 f"nothing is flagged: with {self.summary_.n_held_out} held-out normal texts no p-value is below "
@@ -277,11 +277,11 @@ class TextOutlierDetector(BaseEstimator):
             max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top
         )
         lowest = self.calibration_.lowest_p_value
-        if self.threshold_.rule.startswith("max_") and 0 < self.threshold_.value < lowest:
+        if self.threshold_.rule.startswith("max_") and self.threshold_.value < lowest:
             warnings.warn(
                 f"{self.threshold_.rule}={self.threshold_.value:g} is finer than {self.summary_.n_held_out} held-out "
                 f"normal texts can tell (no p-value is below {lowest:.2g}), so nothing will be flagged. Fit on more "
-                "texts, allow more false alarms, or use flag_rate or top",
+                "texts, allow more false alarms, or use flag_rate",
                 StraysWarning,
                 stacklevel=2,
             )

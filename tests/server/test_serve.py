@@ -87,10 +87,12 @@ def test_model_health_ready_and_schema(server: Server) -> None:
     assert server.http.get("/ready").json() == {"status": "ready"}
     facts = server.http.get("/v1/model").json()
     assert (facts["model"], facts["models"], facts["fitted_on"]["n_texts"]) == ("farm", ["farm"], 60)
-    assert facts["limits"] == {"body_bytes": 8_000_000, "texts": 1000, "characters": 100_000}
+    limits = {"body_bytes": 8_000_000, "texts": 1000, "characters": 100_000}
+    assert facts["limits"] == limits | {"explained_texts": 16, "explained_characters": 4000}
     schema = server.http.get("/openapi.json").json()
     assert schema["components"]["schemas"]["ScoreCall"]["properties"]["texts"]["maxItems"] == 1000
     assert "example" in schema["components"]["schemas"]["ScoreCall"]
+    assert set(schema["components"]["schemas"]["ModelFacts"]["required"]) == set(facts)
 
 
 def test_metrics_count(server: Server) -> None:
@@ -157,6 +159,18 @@ def test_bad_calls(server: Server) -> None:
     assert error(server.score(["a", "b" * 4_001], explain=True)) == (422, "text_too_long")
     assert error(post("/v1/score", json={"texts": ["a" * 8_000_001]})) == (413, "too_large")
     assert server.scores([ODD])[0] is not None
+
+
+def test_what_is_wrong_with_a_call_is_said(server: Server) -> None:
+    post, json_type = server.http.post, {"content-type": "application/json"}
+    for answer, words in (
+        (post("/v1/score", json={"text": ["a"]}), "there is no field 'text'; expected texts"),
+        (post("/v1/score", json=["a"]), "expected a JSON object"),
+        (post("/v1/score", content=b"", headers=json_type), "expected a JSON object"),
+        (server.http.get("/v1/score"), "this path takes POST"),
+        (server.score(["a"] * 17, explain=True), "17 texts; with explain, expected at most 16"),
+    ):
+        assert words in answer.json()["error"]["message"]
 
 
 def test_half_characters_are_scored_as_in_files(server: Server, model_folder: Path) -> None:

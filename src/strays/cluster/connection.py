@@ -61,7 +61,8 @@ def connected(address: str | None) -> Iterator[Any]:
                     else:
                         ray.init("local", num_cpus=usable_cores(), include_dashboard=False, **quiet)
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-                raise ClusterError(f"{address or 'Ray on this machine'}: {first_line(error)}") from error
+                token = "; where the cluster asks for a token, set RAY_AUTH_MODE=token here too" if address else ""
+                raise ClusterError(f"{address or 'Ray on this machine'}: {first_line(error)}{token}") from error
             reached = [node["NodeManagerAddress"] for node in ray.nodes()]
             if address is None and not set(reached) <= set(LOOPBACK):
                 raise ClusterError(f"Ray listens on {', '.join(reached)}, expected on 127.0.0.1 only; name an address")

@@ -33,7 +33,9 @@ class ScoreCall(BaseModel):
         description="The texts; null and blank ones get null results."
     )
     model: str | None = Field(None, description="Which model, by name; the first where not given.", max_length=100)
-    explain: bool = Field(False, description="Also say why each text scores as it does.")
+    explain: bool = Field(
+        False, description="Also say why each text scores as it does; of fewer and shorter texts, see /v1/model."
+    )
 
     model_config = ConfigDict(strict=True, json_schema_extra={"example": EXAMPLE, "additionalProperties": False})
 
@@ -42,7 +44,8 @@ class ScoreCall(BaseModel):
     def _no_others(cls, data: Any) -> Any:
         """Refuse other fields with one error for all of them: a body has room for a million."""
         if isinstance(data, dict) and not data.keys() <= cls.model_fields.keys():
-            raise ValueError("there are fields that are not known; expected texts, and where wanted model and explain")
+            other = next(name for name in data if name not in cls.model_fields)
+            raise ValueError(f"there is no field {other!r:.40}; expected texts, and where wanted model and explain")
         return data
 
 
@@ -89,6 +92,24 @@ class ScoreAnswer(BaseModel):
     )
 
 
+class ModelFacts(BaseModel):
+    """What a model is, which models there are, and the limits of a call."""
+
+    model: str
+    version: str
+    models: list[str]
+    loaded_at: float
+    reload_failed: str | None
+    limits: dict[str, int]
+    encoder: dict[str, Any]
+    detector: dict[str, Any]
+    fitted_on: dict[str, int]
+    lowest_p_value: float
+    threshold: dict[str, Any]
+    flags: str
+    cascade: dict[str, Any] | None
+
+
 class Status(BaseModel):
     """How the server is."""
 
@@ -126,7 +147,7 @@ def make_app(shelf: Shelf, *, limits: Limits, metrics: Metrics, explanations: bo
         """Counters for Prometheus."""
         return Response(metrics.page(), media_type=CONTENT_TYPE)
 
-    @app.get("/v1/model", tags=["models"], responses=_errors(401, 403, 404, 421, 422, 503))
+    @app.get("/v1/model", tags=["models"], response_model=ModelFacts, responses=_errors(401, 403, 404, 421, 422, 503))
     async def model(model: Annotated[str | None, Query(max_length=100, description="Its name.")] = None) -> Response:
         """What a model is, which models there are, and the limits of a call."""
         served = shelf.get(model)
@@ -211,7 +232,13 @@ def _facts(shelf: Shelf, served: Served, limits: Limits) -> dict[str, Any]:
         "loaded_at": round(served.loaded_at, 3),
         "reload_failed": shelf.failure(served.name),
         "models": shelf.names,
-        "limits": {"body_bytes": limits.body_bytes, "texts": limits.texts, "characters": limits.characters},
+        "limits": {
+            "body_bytes": limits.body_bytes,
+            "texts": limits.texts,
+            "characters": limits.characters,
+            "explained_texts": limits.explained,
+            "explained_characters": limits.explained_characters,
+        },
         **served.info,
     }
 
@@ -228,7 +255,8 @@ def _too_much(call: ScoreCall, limits: Limits, explanations: bool) -> Response |
     if call.explain and not explanations:
         return refuse(422, "no_explanations", "explanations are switched off here; leave explain away")
     if call.explain and len(call.texts) > limits.explained:
-        return refuse(422, "too_many_texts", f"with explain, expected at most {limits.explained} texts in a call")
+        words = f"{len(call.texts):,} texts; with explain, expected at most {limits.explained} in a call"
+        return refuse(422, "too_many_texts", words)
     return None
 
 

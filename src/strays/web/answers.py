@@ -13,6 +13,8 @@ from starlette.exceptions import HTTPException
 from strays.errors import StraysError, UsageError
 from strays.web.asgi import error_body
 
+# What pydantic finds where there is no body, or one that is no object.
+NO_OBJECT = ("missing", "model_attributes_type", "dict_type")
 CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
@@ -39,6 +41,8 @@ def add_errors(app: FastAPI, *, besides: str = "") -> None:
         # Where and what, never the value itself: it may be anything.
         if any(part["type"] == "json_invalid" for part in error.errors()):
             return refuse(400, "not_json", "the body is not JSON")
+        if any(part["loc"] == ("body",) and part["type"] in NO_OBJECT for part in error.errors()):
+            return refuse(422, "invalid", "body: expected a JSON object")
         found = [
             f"{'.'.join(map(str, part['loc']))}: {part['msg'].removeprefix('Value error, ')}" for part in error.errors()
         ]
@@ -50,8 +54,9 @@ def add_errors(app: FastAPI, *, besides: str = "") -> None:
 
     @app.exception_handler(HTTPException)
     def refused(request: Request, error: HTTPException) -> Response:
-        code = CODES.get(error.status_code, "refused")
-        return refuse(error.status_code, code, str(error.detail), dict(error.headers or {}))
+        code, headers = CODES.get(error.status_code, "refused"), dict(error.headers or {})
+        asked = f"; this path takes {headers['Allow']}" if "Allow" in headers else ""
+        return refuse(error.status_code, code, f"{error.detail}{asked}", headers)
 
     @app.exception_handler(Exception)
     def broken(request: Request, error: Exception) -> Response:
