@@ -13,11 +13,11 @@ from statistics import fmean, pstdev
 from benchmarks.common import write_json
 from strays.detectors import detector_class
 from strays.encoders import load_encoder
-from strays.evaluation import auc, mean_average_precision
-from strays.evaluation.corpora import data_folder, load_corpus
-from strays.evaluation.embeddings import embed
-from strays.evaluation.paper.rows import Row
-from strays.evaluation.protocol import POLLUTIONS, RUNS, pollute
+from strays.jobs.metrics import auc, mean_average_precision
+from strays.studies.corpora import data_folder, load_corpus
+from strays.studies.embeddings import embed
+from strays.studies.paper.rows import Row
+from strays.studies.protocol import POLLUTIONS, RUNS, pollute
 
 CORPORA = ("5.1", "5.2-ag", "5.2-yelp", "5.2-rct")
 METHODS = ("auto", "logistic")

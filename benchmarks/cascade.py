@@ -21,10 +21,10 @@ import numpy as np
 from benchmarks.common import RESULTS, add_corpus_options, machine, seconds, write_json
 from strays import TextOutlierDetector
 from strays.encoders import load_encoder
-from strays.evaluation.corpora import LabelledCorpus, data_folder, load_corpus
-from strays.evaluation.embeddings import embed
-from strays.evaluation.protocol import FewLabels, few_labels
-from strays.triage import CascadeScorer
+from strays.model.cascade_scorer import CascadeScorer
+from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
+from strays.studies.embeddings import embed
+from strays.studies.protocol import FewLabels, few_labels
 
 POLLUTION, KNOWN, RATE, TESTED = 0.05, (0, 30), 0.01, 0.05
 ALL = 1_000_000

@@ -35,7 +35,7 @@ import torch
 from benchmarks.common import machine, write_json
 from benchmarks.tiny_bert import save_bert_of
 from benchmarks.titles import WORDS, titles
-from strays.cluster.connection import on_loopback
+from strays.engines.ray.connection import on_loopback
 from strays.tables import open_table
 
 FILES = ("a.parquet", "b.csv", "deep/c.parquet", "deep/d.csv")

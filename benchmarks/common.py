@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from strays.evaluation.corpora import CORPORA, FURTHER_CORPORA
+from strays.studies.corpora import CORPORA, FURTHER_CORPORA
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.common import RESULTS, marked
 from benchmarks.labelling import BINS, LOOKS, WAYS
 from benchmarks.speed_page import REPO, results, table
-from strays.evaluation.paper.rows import Row, RowFile
-from strays.review.hidden import still_hidden
+from strays.apps.review.hidden import still_hidden
+from strays.studies.paper.rows import Row, RowFile
 
 PAGES = {"figures": REPO / "docs" / "review.md", "desk": REPO / "README.md"}
 NAMES = {

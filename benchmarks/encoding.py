@@ -25,7 +25,7 @@ from benchmarks.common import machine, seconds, write_json
 from strays import TextOutlierDetector
 from strays.encoders import load_encoder
 from strays.encoders.sources import bundled_folder
-from strays.evaluation.corpora import data_folder, load_corpus
+from strays.studies.corpora import data_folder, load_corpus
 
 Way = Callable[[list[str]], np.ndarray]
 ROUNDS, TITLES, MANY = 7, 1500, 20_000
@@ -178,7 +178,7 @@ def product_rate() -> float:
 def from_cache(texts: list[str]) -> dict[str, float]:
     """Seconds to encode texts the first time and the second, each by an encoder that is loaded anew."""
     with tempfile.TemporaryDirectory() as folder:
-        from strays.cache import EmbeddingCache, models_folder
+        from strays.encoders.cache import EmbeddingCache, models_folder
 
         if (models_folder()).is_dir():
             shutil.copytree(models_folder(), Path(folder) / models_folder().name)

@@ -25,13 +25,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import RESULTS
+from strays.apps.review.asking import Ask, questions
+from strays.apps.review.learner import Learner, Ranking
 from strays.encoders import Encoder, load_encoder
-from strays.evaluation.corpora import LabelledCorpus, data_folder, load_corpus
-from strays.evaluation.paper.rows import Row, RowFile
-from strays.evaluation.protocol import Part, pile
-from strays.labels import WORD
-from strays.review.asking import Ask, questions
-from strays.review.learner import Learner, Ranking
+from strays.model.labels import WORD
+from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
+from strays.studies.paper.rows import Row, RowFile
+from strays.studies.protocol import Part, pile
 
 CORPORA = ("5.2-ag", "5.2-rct", "5.2-yelp", "newsgroups", "banking")
 WAYS = ("fixed", "oddest", "desk")

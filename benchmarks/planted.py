@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.common import write_json
 from strays import TextOutlierDetector
 from strays.encoders import load_encoder
-from strays.evaluation.corpora import LabelledCorpus, data_folder, load_corpus
-from strays.explain import split
+from strays.model.explanation import split
+from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
 
 TRAINED = 1500
 

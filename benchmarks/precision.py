@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import write_json
-from strays.calibration import Calibration, threshold
 from strays.detectors import detector_class
 from strays.encoders import load_encoder
-from strays.evaluation import auc, mean_average_precision
-from strays.evaluation.corpora import data_folder, load_corpus
-from strays.evaluation.embeddings import embed
-from strays.evaluation.protocol import RUNS, Scenario, pollute
+from strays.jobs.metrics import auc, mean_average_precision
+from strays.model.calibration import Calibration, threshold
+from strays.studies.corpora import data_folder, load_corpus
+from strays.studies.embeddings import embed
+from strays.studies.protocol import RUNS, Scenario, pollute
 
 CORPORA = ("5.1", "5.2-ag", "5.2-rct")
 POLLUTION = 0.08

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.regret_cells import KINDS, Cell, cells_of, read
-from strays.evaluation.corpora import CORPORA, FURTHER_CORPORA
-from strays.evaluation.paper.figures import save
+from strays.studies.corpora import CORPORA, FURTHER_CORPORA
+from strays.studies.paper.figures import save
 
 PAGE = Path(__file__).parent.parent / "docs" / "regret.md"
 TITLES = {

@@ -33,12 +33,12 @@ import numpy as np
 from benchmarks.common import machine, write_json
 from benchmarks.titles import titles
 from strays.encoders import load_encoder
-from strays.evaluation.corpora import data_folder, load_corpus
-from strays.report.facts import facts
-from strays.report.job import KEPT_EXAMPLES
-from strays.report.layout import layout
-from strays.report.page import render
-from strays.scanning import scan_table
+from strays.jobs.report.facts import facts
+from strays.jobs.report.job import KEPT_EXAMPLES
+from strays.jobs.report.layout import layout
+from strays.jobs.report.page import render
+from strays.jobs.scan import scan_table
+from strays.studies.corpora import data_folder, load_corpus
 from strays.tables import open_table
 
 ROUNDS, STEPS = 3, 60
@@ -140,7 +140,7 @@ def neighbours_kept(data: str) -> dict[str, Any]:
 
 def strays_page(points: dict[str, Any]) -> str:
     """A page with our map and nothing else."""
-    script = files("strays.report").joinpath("map.js").read_text(encoding="utf-8")
+    script = files("strays.jobs.report").joinpath("map.js").read_text(encoding="utf-8")
     data = json.dumps({key: points[key] for key in ("x", "y", "value", "mark", "text", "grid")})
     return f"""<!doctype html><meta charset="utf-8"><div id="map" style="width:1200px;height:800px"></div>
 <script>{script}</script><script>

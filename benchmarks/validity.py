@@ -22,9 +22,9 @@ import numpy as np
 from benchmarks.common import RESULTS, add_corpus_options, encoders_of
 from strays import TextOutlierDetector
 from strays.encoders import load_encoder
-from strays.evaluation.corpora import LabelledCorpus, data_folder, load_corpus
-from strays.evaluation.embeddings import embed
-from strays.evaluation.paper.rows import RowFile
+from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
+from strays.studies.embeddings import embed
+from strays.studies.paper.rows import RowFile
 
 RATES = (0.001, 0.01, 0.05, 0.1)
 # Texts to fit on, and how many draws.

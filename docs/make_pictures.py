@@ -6,11 +6,11 @@ from contextlib import nullcontext
 from html import escape
 from pathlib import Path
 
-from strays.corpus import read_texts
+from strays.apps.cli.terminal import p_value_words, printable
 from strays.encoders import load_encoder
-from strays.scanning import scan_table
+from strays.jobs.corpus import read_texts
+from strays.jobs.scan import scan_table
 from strays.tables import open_table
-from strays.terminal import p_value_words, printable
 
 DOCS = Path(__file__).parent
 EXAMPLES = DOCS.parent / "examples"

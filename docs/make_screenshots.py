@@ -12,10 +12,10 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from strays.corpus import read_texts
 from strays.encoders import load_encoder
-from strays.report.job import KEPT_EXAMPLES, write_report
-from strays.scanning import scan_table
+from strays.jobs.corpus import read_texts
+from strays.jobs.report.job import KEPT_EXAMPLES, write_report
+from strays.jobs.scan import scan_table
 from strays.tables import open_table
 
 if TYPE_CHECKING:

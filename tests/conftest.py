@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from benchmarks.tiny_bert import save_bert_of
 
-from strays.cache import EmbeddingCache
+from strays.encoders.cache import EmbeddingCache
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -10,8 +10,8 @@ import pytest
 from benchmarks import planted, regret, validity
 from benchmarks.regret_cells import cells_of, read
 
-from strays.evaluation import auc, mean_average_precision
-from strays.evaluation.protocol import FewLabels, Part
+from strays.jobs.metrics import auc, mean_average_precision
+from strays.studies.protocol import FewLabels, Part
 
 REPO = Path(__file__).parent.parent
 RESULTS = REPO / "benchmarks" / "results"
@@ -96,7 +96,7 @@ def test_the_regret_figures_are_those_of_the_rows(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'strays[study]'")
     from benchmarks.regret_page import curves
 
-    from strays.evaluation.paper.figures import save
+    from strays.studies.paper.figures import save
 
     cells = cells_of(read(RESULTS / "regret"))
     for corpus in {cell.corpus for cell in cells}:
@@ -177,8 +177,8 @@ def test_found_and_ratios_are_means_over_the_seeds() -> None:
 def test_a_simulated_person_judges_every_text_once_and_finds_more_by_refits() -> None:
     from benchmarks import labelling
 
-    from strays.evaluation.corpora import CorpusSpec, LabelledCorpus
-    from strays.evaluation.protocol import pile
+    from strays.studies.corpora import CorpusSpec, LabelledCorpus
+    from strays.studies.protocol import pile
     from tests.conftest import HashEncoder, farm_texts
 
     texts = [*farm_texts(300), *(f"oil prices rise {i}" for i in range(20))]

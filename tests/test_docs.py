@@ -17,7 +17,7 @@ import typer
 
 import strays
 from strays import TextOutlierDetector
-from strays.cli import app, main
+from strays.apps.cli import app, main
 from strays.encoders.sources import BUNDLE_PIP, bundled_folder
 from strays.tables import open_table
 from tests.conftest import farm_texts
@@ -43,7 +43,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 Run = Callable[[str], None]
 # What a block needs that has such a word in it: a fixture that runs it and looks at what came of it.
-NEEDS = {"urllib": "beside_a_server", "RayEngine": "beside_a_ray_cluster", "strays.spark": "inside_spark"}
+NEEDS = {"urllib": "beside_a_server", "RayEngine": "beside_a_ray_cluster", "strays.engines.spark": "inside_spark"}
 # What others warn of that is not ours to mend.
 WARNED_OF = {
     "beside_a_ray_cluster": (
@@ -101,7 +101,7 @@ def model(tmp_path: Path, tiny_bert: Path) -> TextOutlierDetector:
 def beside_a_server(model: TextOutlierDetector, tmp_path: Path) -> Iterator[Run]:
     for needed in ("fastapi", "uvicorn", "prometheus_client"):
         pytest.importorskip(needed, reason="needs the server: pip install 'strays[serve]'")
-    from tests.server.conftest import Server
+    from tests.apps.server.conftest import Server
 
     server = Server("--model", tmp_path / "model")
 
@@ -122,7 +122,7 @@ def beside_a_ray_cluster(model: TextOutlierDetector, tmp_path: Path, monkeypatch
         warnings.simplefilter("ignore")
         pytest.importorskip("ray", reason="needs Ray: pip install 'strays[ray]'")
         from ray.cluster_utils import Cluster
-    from strays.cluster.connection import on_loopback
+    from strays.engines.ray.connection import on_loopback
 
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("\n".join(farm_texts(20)))
@@ -183,7 +183,7 @@ def test_the_demo_finds_strays(workplace: Path) -> None:
     import csv
     import json
 
-    from strays.evaluation import mean_average_precision
+    from strays.jobs.metrics import mean_average_precision
 
     lines = Path("examples/workshop_labels.csv").read_text().splitlines()
     truth = {row["id"]: 1 if row["label"] == "normal" else -1 for row in csv.DictReader(lines)}
@@ -279,7 +279,7 @@ def test_the_readmes_figures_are_those_of_the_results() -> None:
     import json
     from statistics import fmean, pstdev
 
-    from strays.evaluation.paper.run import read_all
+    from strays.studies.paper.run import read_all
 
     every = read_all(REPO / "benchmarks/results/paper")
 
@@ -309,7 +309,7 @@ def test_the_command_line_page_names_every_command_and_option() -> None:
 
 
 def test_the_command_line_page_names_every_corpus() -> None:
-    from strays.evaluation.corpora import CORPORA
+    from strays.studies.corpora import CORPORA
 
     page = (REPO / "docs" / "cli.md").read_text()
     for name, corpus in CORPORA.items():

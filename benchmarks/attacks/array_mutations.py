@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.attacks.mutating import HOSTILE_NAMES, Mutation, Rng, flipped, pick
 from benchmarks.attacks.saved import CODES, Saved, packed
-from strays.persistence import ARRAYS
+from strays.model.folder import ARRAYS
 
 
 def flip_unhashed(rng: Rng, saved: Saved, folder: Path, outside: Path) -> str:

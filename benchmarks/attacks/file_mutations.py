@@ -15,7 +15,7 @@ from benchmarks.attacks.mutating import HOSTILE_VALUES, Mutation, Rng, flipped, 
 from benchmarks.attacks.runner import MARK
 from benchmarks.attacks.saved import Saved
 from strays.encoders import load_encoder
-from strays.persistence import ARRAYS, CONFIG
+from strays.model.folder import ARRAYS, CONFIG
 
 
 def link(rng: Rng, saved: Saved, folder: Path, outside: Path) -> str:

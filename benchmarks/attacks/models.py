@@ -26,7 +26,7 @@ from strays.encoders import Encoder
 from strays.encoders.distill import distil
 from strays.errors import StraysWarning
 from strays.model import TextOutlierDetector
-from strays.triage import CascadeScorer
+from strays.model.cascade_scorer import CascadeScorer
 
 ASKED = ["the cat eats on the roof", "stocks fell again", "the the the", "", "a goat, a hen; and a \ud800 surrogate"]
 MUTATIONS = ARRAY_MUTATIONS | CONFIG_MUTATIONS | FILE_MUTATIONS | ENCODER_MUTATIONS

@@ -17,7 +17,7 @@ from safetensors.numpy import load
 from benchmarks.tiny_bert import save_bert_of
 from strays.detectors import DETECTORS, detector_class
 from strays.model import TextOutlierDetector
-from strays.persistence import ARRAYS, CONFIG
+from strays.model.folder import ARRAYS, CONFIG
 
 NAMES = {"F64": "float64", "F32": "float32", "I64": "int64", "I8": "int8", "U8": "uint8"}
 CODES = {name: code for code, name in NAMES.items()} | {"float16": "F16", "bool": "BOOL", "int32": "I32"}

@@ -28,10 +28,10 @@ from benchmarks.attacks.mutating import Rng, flipped, pick
 from benchmarks.attacks.parquet_mutations import PARQUET, PARQUET_BOMBS, base
 from benchmarks.attacks.runner import Attack, LeftOverError, WrongResultError, main
 from benchmarks.attacks.table_mutations import LARGE, ON_LINES, base_rows
-from strays.calibration import Calibration, Threshold
 from strays.errors import StraysError
+from strays.jobs.score import score_files
 from strays.model import Scores
-from strays.scoring import score_files
+from strays.model.calibration import Calibration, Threshold
 from strays.tables import open_table
 
 OUTPUTS = ("out.csv", "out.jsonl", "out.parquet", "parts/")

@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 __all__ = ["TextOutlierDetector", "__version__", "load_encoder"]
 
 # Imported on use, so that `import strays` and `strays --help` stay fast.
-_HOMES = {"TextOutlierDetector": "strays.model", "load_encoder": "strays.encoders"}
+_HOMES = {"TextOutlierDetector": "strays.model.text_outlier_detector", "load_encoder": "strays.encoders"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,5 @@
 """python -m strays"""
 
-from strays.cli import main
+from strays.apps.cli import main
 
 main()

@@ -9,7 +9,7 @@ from strays.detectors import AISVDD, network
 from strays.detectors.ai_svdd import PAPER_SIZES, bc_loss, set_gradients
 from strays.detectors.network import stratified_batches
 from strays.errors import CollapseError, DataError, UsageError
-from strays.evaluation import auc
+from strays.jobs.metrics import auc
 
 SMALL = {"hidden_size": 64, "latent_size": 8, "random_state": 0}
 

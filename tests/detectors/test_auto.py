@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from strays.detectors import AutoDetector, NearestNormals, kernel
 from strays.detectors.auto import PARTS
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
-from strays.evaluation import auc
+from strays.jobs.metrics import auc
 
 
 def kinds(n: int = 300, d: int = 16, shift: float = 2.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from strays.detectors import DETECTORS, Detector, detector_class
 from strays.errors import DataError, ModelError, StraysWarning, UsageError
-from strays.evaluation import auc
+from strays.jobs.metrics import auc
 
 CLASSES = [detector_class(name) for name in DETECTORS]
 LEARN_FROM_LABELS = {"AISVDD", "AutoDetector", "DeepSAD", "HypersphereClassifier", "LogisticHead"}

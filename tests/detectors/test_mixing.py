@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strays.detectors import mixing
-from strays.evaluation import auc
+from strays.jobs.metrics import auc
 
 
 def features(n: int, m: int, shifts: tuple[float, float, float, float]) -> tuple[np.ndarray, np.ndarray]:

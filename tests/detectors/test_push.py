@@ -8,7 +8,7 @@ import torch
 
 from strays.detectors import DeepSAD, HypersphereClassifier
 from strays.detectors.push import PushDetector
-from strays.evaluation import auc
+from strays.jobs.metrics import auc
 
 METHODS = [DeepSAD, HypersphereClassifier]
 

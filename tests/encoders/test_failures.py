@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strays.encoders import load_encoder, onnx_runtime
+from strays.encoders import load_encoder
 from strays.encoders.failures import ran_out_of_memory
+from strays.encoders.runtimes import onnx_runtime
 from strays.errors import EncoderError
 
 # More than any machine has, and than an address can point to.
@@ -50,8 +51,8 @@ ALL = [by_numpy, by_torch, by_a_gpu, by_onnx_runtime]
 def test_too_little_memory_while_running(
     runtime: str, raising: Callable[..., None], tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("strays.encoders.torch_runtime.TorchRuntime._embed", raising)
-    monkeypatch.setattr("strays.encoders.onnx_runtime.OnnxRuntime._embed", raising)
+    monkeypatch.setattr("strays.encoders.runtimes.torch_runtime.TorchRuntime._embed", raising)
+    monkeypatch.setattr("strays.encoders.runtimes.onnx_runtime.OnnxRuntime._embed", raising)
     encoder = load_encoder(str(tiny_bert), runtime=runtime, precision="full")
     with pytest.raises(EncoderError, match=r"memory ran out while running.*tokens_per_batch=.*--max-length") as caught:
         encoder.encode(["the cat", "a dog"])

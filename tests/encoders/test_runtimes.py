@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from strays import TextOutlierDetector
-from strays.cache import models_folder
-from strays.encoders import cores, load_encoder, onnx_graph, onnx_runtime
-from strays.encoders.packed_bert import PackedBert, padded_attention
+from strays.encoders import cores, load_encoder
+from strays.encoders.cache import models_folder
 from strays.encoders.pretrained import load_model
+from strays.encoders.runtimes import onnx_graph, onnx_runtime
+from strays.encoders.runtimes.packed_bert import PackedBert, padded_attention
 from strays.errors import EncoderError, ModelError, UsageError
 from tests.conftest import farm_texts
 
@@ -83,7 +84,7 @@ def test_the_gpus_kernel_is_the_attention_of_pytorch() -> None:
 
     if not torch.cuda.is_available():
         pytest.skip("there is no GPU here")
-    from strays.encoders.packed_bert import short_attention
+    from strays.encoders.runtimes.packed_bert import short_attention
 
     torch.manual_seed(0)
     lengths = torch.tensor([1, 128, 11, 40, 17], device="cuda")
@@ -319,7 +320,7 @@ def test_onnx_runtime_reports_to_nobody(tmp_path: Path) -> None:
     script = """
 import onnx
 from onnx import helper
-from strays.encoders.onnx_runtime import _session
+from strays.encoders.runtimes.onnx_runtime import _session
 ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "ab"]
 graph = helper.make_graph([helper.make_node("Identity", ["a"], ["b"])], "same", ends[:1], ends[1:])
 model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

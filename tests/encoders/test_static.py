@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strays.cache import cache_folder
 from strays.encoders import Encoder, distill, load_encoder, sources, static
+from strays.encoders.cache import cache_folder
 from strays.encoders.static import Pieces, StaticEncoder, cuts_at_spaces
 from strays.errors import DataError, EncoderError, UsageError
 from tests.conftest import farm_texts, save_tiny_bert

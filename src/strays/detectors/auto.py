@@ -22,14 +22,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from strays.arrays import WHOLE, Array
 from strays.detectors import kernel, mixing
+from strays.detectors.arrays import WHOLE, Array
 from strays.detectors.base import COUNT, EMBEDDED, Detector
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
 from strays.detectors.nearest_normals import EQUAL
+from strays.detectors.sampling import evenly
 from strays.detectors.threads import few_threads
 from strays.errors import ModelError
-from strays.sampling import evenly
 
 if TYPE_CHECKING:
     import torch

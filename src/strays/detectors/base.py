@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from strays.arrays import FLOATS, LARGEST_EMBEDDED, WHOLE, Array, check_arrays
+from strays.detectors.arrays import FLOATS, LARGEST_EMBEDDED, WHOLE, Array, check_arrays
 from strays.errors import DataError, StraysWarning
 
 FLAG_RATE = Interval(Real, 0, 0.5, closed="neither")

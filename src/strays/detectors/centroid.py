@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from strays.arrays import Array
+from strays.detectors.arrays import Array
 from strays.detectors.base import Detector
 
 

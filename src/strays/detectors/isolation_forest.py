@@ -15,7 +15,7 @@ import numpy as np
 from sklearn import ensemble
 from sklearn.utils._param_validation import Interval
 
-from strays.arrays import WHOLE, Array
+from strays.detectors.arrays import WHOLE, Array
 from strays.detectors.base import COUNT, Detector
 from strays.errors import ModelError
 

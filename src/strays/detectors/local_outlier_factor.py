@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import neighbors
 
-from strays.arrays import Array
+from strays.detectors.arrays import Array
 from strays.detectors.base import COUNT, EMBEDDED, Detector
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from strays.arrays import Array
 from strays.detectors import network
+from strays.detectors.arrays import Array
 from strays.detectors.base import POSITIVE, Detector
 
 

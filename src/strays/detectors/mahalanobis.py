@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.covariance import ledoit_wolf
 
-from strays.arrays import Array
+from strays.detectors.arrays import Array
 from strays.detectors.base import Detector
 
 

@@ -18,7 +18,7 @@ from sklearn import svm
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from strays.arrays import Array
+from strays.detectors.arrays import Array
 from strays.detectors.base import POSITIVE, Detector
 
 ROWS_AT_ONCE = 1024

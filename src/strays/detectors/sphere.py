@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from strays.arrays import Array
 from strays.detectors import network
+from strays.detectors.arrays import Array
 from strays.detectors.base import Detector
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strays.cache import EmbeddingCache
 from strays.encoders.base import Encoder, LoadedEncoder, StreamingEncoder
+from strays.encoders.cache import EmbeddingCache
 from strays.encoders.settings import EncoderSettings
 from strays.encoders.sources import NAMED, is_static
 from strays.errors import UsageError

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from strays.arrays import whole_number
 from strays.errors import EncoderError, UsageError, first_line
 
 POOLINGS = ("mean", "cls")
@@ -122,3 +122,8 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise EncoderError(f"could not read {path} ({first_line(error)}); get the model's files again") from error
+
+
+def whole_number(value: object, low: int = 0, high: float = math.inf) -> bool:
+    """Whether a value from JSON is a whole number in a range; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strays.cache import models_folder
 from strays.encoders import distill, sources
 from strays.encoders.base import check_texts
+from strays.encoders.cache import models_folder
 from strays.encoders.settings import EncoderSettings
 
 if TYPE_CHECKING:

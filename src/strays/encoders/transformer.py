@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from strays.cache import EmbeddingCache, models_folder
-from strays.encoders import onnx_graph, onnx_runtime, pretrained, scripts, sources
+from strays.encoders import pretrained, scripts, sources
 from strays.encoders.base import check_texts
+from strays.encoders.cache import EmbeddingCache, models_folder
 from strays.encoders.cores import usable_cores
 from strays.encoders.failures import loading, running
+from strays.encoders.runtimes import onnx_graph, onnx_runtime
+from strays.encoders.runtimes.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime, torch_device
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
 from strays.encoders.tokens import Batch, Tokens
-from strays.encoders.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime, torch_device
 from strays.errors import EncoderError, StraysWarning, UsageError
 
 if TYPE_CHECKING:

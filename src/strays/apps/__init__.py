@@ -1,0 +1,1 @@
+"""How people and programs reach strays: the command line, the server, the review desk."""

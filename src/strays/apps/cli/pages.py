@@ -1,0 +1,213 @@
+"""Commands that make pages: report, review."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from strays.apps.cli.common import (
+    encoder_of,
+    known_texts,
+    loaded_model,
+    print_json,
+    refuse_beside_a_model,
+    rules_of,
+    say_without_text,
+)
+from strays.apps.cli.options import (
+    Device,
+    File,
+    FlagRate,
+    Format,
+    Json,
+    Known,
+    LabelColumn,
+    MaxFalseAlarms,
+    MaxFalseShare,
+    MaxLength,
+    Normalize,
+    Pooling,
+    Precision,
+    Revision,
+    Seed,
+    Strict,
+    TextColumn,
+)
+
+
+def report(
+    file: File,
+    out: Annotated[str, typer.Option(help="HTML page to write; - is stdout.", metavar="PAGE")],
+    model: Annotated[
+        str | None, typer.Option(help="Folder of a model to score with; else one is fitted on FILE.", metavar="DIR")
+    ] = None,
+    known: Known = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    top: Annotated[int, typer.Option(help="How many of the oddest texts to show and explain.", min=0, max=1000)] = 50,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    max_false_alarms: MaxFalseAlarms = None,
+    max_false_share: MaxFalseShare = None,
+    flag_rate: FlagRate = None,
+    encoder: Annotated[str | None, typer.Option(help="As in scan; not with --model.")] = None,
+    detector: Annotated[str | None, typer.Option(help="As in scan; not with --model.")] = None,
+    seed: Seed = 0,
+    revision: Revision = None,
+    pooling: Pooling = None,
+    normalize: Normalize = None,
+    max_length: MaxLength = None,
+    precision: Precision = None,
+    device: Device = "auto",
+    format: Format = None,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Write a page about a file: its oddest texts explained, a map of all, scores and p-values, curves."""
+    from strays.apps.cli import terminal
+    from strays.jobs.report.job import KEPT_EXAMPLES, check_page, judge_table, without_map, write_report
+    from strays.jobs.scan import scan_table
+    from strays.tables import open_table
+
+    rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate)
+    table = open_table(file, format, text_column=text_column)
+    check_page(out, table.name)
+    shared: dict[str, Any] = {
+        "text_column": text_column,
+        "label_column": label_column,
+        "strict": strict,
+        "progress": terminal.progress_bar,
+    }
+    if model is not None:
+        fitting: dict[str, Any] = {
+            "known": known,
+            "encoder": encoder,
+            "detector": detector,
+            "revision": revision,
+            "pooling": pooling,
+        }
+        fitting |= {"normalize": normalize, "max_length": max_length, "precision": precision}
+        refuse_beside_a_model({name: value for name, value in fitting.items() if value is not None})
+        found = judge_table(loaded_model(model, device, rules), table, **shared)
+    else:
+        found = scan_table(
+            table,
+            encoder_of(encoder or "default", revision, pooling, normalize, max_length, precision, device),
+            detector or "auto",
+            known=known_texts(known, text_column),
+            seed=seed,
+            keep_examples=KEPT_EXAMPLES,
+            **rules,
+            **shared,
+        )
+    facts = write_report(
+        found,
+        out,
+        fitted_here=model is None,
+        top=top,
+        title=title,
+        random_state=seed,
+        progress=terminal.progress_bar,
+    )
+    if as_json and out != "-":
+        print_json(without_map(facts))
+        return
+    terminal.say(f"{facts['n_flagged']:,} of {facts['n_texts']:,} texts flagged: {facts['flagged_are']}.")
+    say_without_text(facts["n_without_text"])
+    if out != "-":
+        terminal.say(f"The report is {out}.")
+
+
+def review(
+    file: Annotated[str, typer.Argument(help="A file as for scan, or a project (.strays) of one; - is stdin.")],
+    project: Annotated[
+        str | None, typer.Option(help="File for texts and verdicts; FILE.strays where not given.", metavar="FILE")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Folder of a model to start from.", metavar="DIR")] = None,
+    known: Known = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    every: Annotated[int, typer.Option(help="Verdicts after which the model learns from them.", min=1)] = 5,
+    who: Annotated[str | None, typer.Option(help="Your name beside your verdicts; else your login.")] = None,
+    save_model: Annotated[
+        str | None, typer.Option(help="Folder for the model that the page saves; else FILE.model.", metavar="DIR")
+    ] = None,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser, or not.")] = True,
+    encoder: Annotated[
+        str | None, typer.Option("--encoder", help="As for scan; the project's, or default, where not given.")
+    ] = None,
+    detector: Annotated[
+        str | None, typer.Option("--detector", help="As for scan; the project's, or auto, where not given.")
+    ] = None,
+    seed: Seed = 0,
+    revision: Revision = None,
+    pooling: Pooling = None,
+    normalize: Normalize = None,
+    max_length: MaxLength = None,
+    precision: Precision = None,
+    device: Device = "auto",
+    format: Format = None,
+) -> None:
+    """Judge the oddest texts of a file in a browser, while the model learns from what you say."""
+    from strays.apps.cli import terminal
+    from strays.apps.review.opening import last_port, open_desk
+    from strays.apps.review.serve import serve
+    from strays.apps.web.sockets import bind, require_extra
+    from strays.model.folder import check_target
+
+    require_extra("the desk", "review", "fastapi", "uvicorn")
+    if save_model:
+        check_target(save_model)
+    with bind(port, before=last_port(file, project)) as bound:
+        asked = {
+            "name": encoder,
+            "revision": revision,
+            "pooling": pooling,
+            "normalize": normalize,
+            "max_length": max_length,
+            "precision": precision,
+        }
+        desk = open_desk(
+            file,
+            project=project,
+            model=model,
+            known=known_texts(known, text_column),
+            text_column=text_column,
+            label_column=label_column,
+            format=format,
+            encoder={name: value for name, value in asked.items() if value is not None},
+            detector=detector,
+            device=device,
+            seed=seed,
+            every=every,
+            progress=terminal.progress_bar,
+        )
+
+        def announce(link: str) -> None:
+            typer.echo(link)
+            sys.stdout.flush()
+            terminal.say(f"Verdicts are kept in {desk.store.path}. Stop with Ctrl-C.")
+            if browser:
+                _open_browser(link)
+
+        model_folder = save_model or f"{desk.store.path.with_suffix('')}.model"
+        serve(desk, bound, who=who or _login(), model_folder=model_folder, announce=announce)
+
+
+def _login() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # nobody has this number
+        return ""
+
+
+def _open_browser(link: str) -> None:
+    """In a thread: some browsers do not give the terminal back before they are closed."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()

@@ -1,0 +1,144 @@
+"""The command that serves models over HTTP: serve."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strays.apps.cli.common import loaded_model, rules_of
+from strays.apps.cli.options import Device, FlagRate, MaxFalseAlarms, MaxFalseShare
+from strays.apps.server.limits import Limits
+from strays.errors import UsageError
+
+if TYPE_CHECKING:
+    from strays.model import TextOutlierDetector
+
+LIMITS = Limits()
+TOKEN = "STRAYS_TOKEN"  # noqa: S105 (where it is, not what it is)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Stop at once when told to while loading: process 1 of a container is not ended by a signal it does not handle."""
+    before = signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    if hangup := getattr(signal, "SIGHUP", None):  # has models looked at, and must not end a server that loads them
+        before_hangup = signal.signal(hangup, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if hangup:
+            signal.signal(hangup, before_hangup)
+
+
+@_stoppable()
+def serve(
+    model: Annotated[
+        list[str], typer.Option("--model", help="Folder of a model, or NAME=DIR; several can be given.", metavar="DIR")
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
+    token_file: Annotated[
+        str | None, typer.Option(help=f"File with the token that callers need; else {TOKEN}.", metavar="FILE")
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Listen beyond this machine without a token all the same.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Name that callers know this server by; several can be given.")
+    ] = None,
+    max_false_alarms: MaxFalseAlarms = None,
+    max_false_share: MaxFalseShare = None,
+    flag_rate: FlagRate = None,
+    max_body: Annotated[int, typer.Option(help="Most bytes of a call.", min=1)] = LIMITS.body_bytes,
+    max_texts: Annotated[int, typer.Option(help="Most texts of a call.", min=1)] = LIMITS.texts,
+    max_characters: Annotated[int, typer.Option(help="Most characters of a text.", min=1)] = LIMITS.characters,
+    max_waiting: Annotated[
+        int, typer.Option(help="Texts that may wait before calls are refused.", min=1)
+    ] = LIMITS.waiting,
+    explanations: Annotated[
+        bool, typer.Option("--explanations/--no-explanations", help="Answer calls for explanations, or not.")
+    ] = True,
+    access_log: Annotated[
+        bool, typer.Option("--access-log/--no-access-log", help="Log every request, or those that failed.")
+    ] = True,
+    device: Device = "auto",
+) -> None:
+    """Score texts over HTTP: POST /v1/score, until stopped."""
+    from strays.apps.cli import terminal
+    from strays.apps.web.sockets import bind, require_extra
+
+    require_extra("a model", "serve", "fastapi", "uvicorn", "prometheus_client")
+    token = _token(token_file)
+    if token is None and not no_token and not _is_loopback(host):
+        raise UsageError(
+            f"--host {host} can be reached from other machines, and there is no token; set {TOKEN} or --token-file, or "
+            "say --no-token where something else keeps strangers out"
+        )
+    # Slow to import: what is wrong with the call has been said by now.
+    from strays.apps.server.log import Log
+    from strays.apps.server.serve import serve as run
+    from strays.apps.server.shelf import named_folders
+
+    for name in allow_host or []:
+        if not name or set(name) & set("/:@ "):
+            raise UsageError(f"--allow-host is {name!r:.200}; expected a name alone, such as odd.example.org")
+    rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate)
+
+    def load(folder: str) -> TextOutlierDetector:
+        return loaded_model(folder, device, rules)
+
+    limits = Limits(body_bytes=max_body, texts=max_texts, characters=max_characters, waiting=max_waiting)
+    with bind(port, host) as bound:
+        address = f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"
+
+        def announce() -> None:
+            typer.echo(address)
+            if sys.stderr.isatty():  # elsewhere it holds the log, for machines
+                terminal.say("Stop with Ctrl-C.")
+
+        run(
+            named_folders(model),
+            load,
+            bound,
+            token=token,
+            hosts=[host, *(allow_host or [])],
+            limits=limits,
+            explanations=explanations,
+            log=Log(requests=access_log),
+            announce=announce,
+        )
+
+
+def _token(file: str | None) -> str | None:
+    """The token, from a file or the environment: on the command line everybody on the machine could read it."""
+    if file is not None:
+        try:
+            token = Path(file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file}: the token could not be read ({error})") from error
+    else:
+        token = os.environ.get(TOKEN, "").strip()
+        if TOKEN not in os.environ:
+            return None
+    if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError(
+            f"the token in {file or TOKEN} has {len(token)} characters, or odd ones; expected at least 16, without "
+            "spaces, for example from: openssl rand -hex 32"
+        )
+    return token
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,72 @@
+"""The command that runs the paper's experiments again: study."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from strays.apps.cli.common import encoder_of, print_json
+from strays.apps.cli.options import Device, EncoderName, Json, MaxLength, Normalize, Pooling, Revision
+
+
+def study(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Studies to run, or all; see --list.", metavar="STUDY...")
+    ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="Name the studies and exit.")] = False,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Folder with the corpora; else the environment variable STRAYS_DATA.", metavar="DIR"),
+    ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Make corpora that DIR lacks from their public originals.")
+    ] = False,
+    out: Annotated[
+        str, typer.Option(help="Folder for the rows of results; finished rows are kept.", metavar="DIR")
+    ] = "study",
+    page: Annotated[
+        str | None, typer.Option(help="Markdown page to write, with figures beside it, from the rows.", metavar="FILE")
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Runs, each with its own seed; not of case studies and tuning.", min=1)] = 5,
+    encoder: EncoderName = "default",
+    revision: Revision = None,
+    pooling: Pooling = None,
+    normalize: Normalize = None,
+    max_length: MaxLength = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Run the paper's experiments again: rows of results, tables beside the printed ones, a page with figures."""
+    from strays.apps.cli import terminal
+    from strays.studies.paper import run
+
+    if listing:
+        titles = run.titles()
+        print_json(titles) if as_json else terminal.show_facts(titles, "Studies")
+        return
+    try:
+        tables = run.run_studies(
+            names or [],
+            out=out,
+            data=data,
+            encoder=encoder_of(encoder, revision, pooling, normalize, max_length, "full", device),
+            runs=runs,
+            download=download,
+            page=page,
+            progress=terminal.progress_bar,
+        )
+    except KeyboardInterrupt:
+        terminal.say(f"stopped; finished rows are kept in {out}, and the same command goes on from there")
+        raise
+    if as_json:
+        print_json({name: [asdict(table) for table in found] for name, found in tables.items()})
+        return
+    for name, found in tables.items():
+        for table in found:
+            terminal.show_table(table.header, table.rows, f"{name}: {table.title}")
+    if names:
+        terminal.say(f"The rows are in {out}.")
+    if page:
+        terminal.say(f"The page is {page}.")

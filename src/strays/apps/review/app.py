@@ -1,0 +1,158 @@
+"""The desk over HTTP: routes, and nothing else. Who may call them is guard.py's business."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from fastapi import FastAPI, Query, Request
+from fastapi.responses import FileResponse, Response
+from pydantic import BaseModel, Field
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
+
+from strays.apps.review.browsing import Browser
+from strays.apps.review.desk import Desk, UnknownTextError
+from strays.apps.review.explaining import Explainer
+from strays.apps.review.export import write_labels
+from strays.apps.review.keeping import ModelKeeper
+from strays.apps.review.overview import Overview
+from strays.apps.review.store import to_bytes
+from strays.apps.web.answers import Json, add_errors, refuse
+
+HERE = Path(__file__).parent
+# The page's own files; nothing else is served.
+STATIC = {
+    path.name: path for path in (HERE / "page.css", *HERE.glob("*.js"), HERE.parents[1] / "jobs" / "report" / "map.js")
+}
+MOST_IDS = 20_000
+QUEUE_LENGTH = 10
+
+
+class Caller(BaseModel):
+    """Who acts, and from which tab."""
+
+    who: str = Field(default="", max_length=100)
+    client: str = Field(default="", max_length=100)
+
+
+class Verdict(Caller):
+    """A verdict on some texts."""
+
+    ids: list[int] = Field(min_length=1, max_length=MOST_IDS)
+    verdict: Literal["normal", "anomaly", "skip"]
+    too: bool = True  # whether it also replaces verdicts that stand
+
+
+def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
+    """The app for a desk; `who` stands for callers that give no name, models are saved to a folder."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, default_response_class=Json)
+    browser, explainer, overview, keeper = (
+        Browser(desk),
+        Explainer(desk),
+        Overview(desk),
+        ModelKeeper(desk, model_folder),
+    )
+    app.state.explainer = explainer
+    add_errors(app, besides="; what was judged is kept")
+
+    @app.exception_handler(UnknownTextError)
+    def missing(request: Request, error: UnknownTextError) -> Response:
+        return refuse(404, "not_found", str(error))
+
+    def now() -> dict[str, Any]:
+        return desk.state() | {"n_open": desk.labels.count(None), "save": keeper.state()}
+
+    def queue(client: str, n: int) -> dict[str, Any]:
+        found = desk.queue(client, n)
+        explainer.prepare([desk.place(item["id"]) for item in found["items"]])
+        return found
+
+    def after(caller: Caller) -> dict[str, Any]:
+        return {"state": now(), "queue": queue(caller.client, QUEUE_LENGTH)}
+
+    @app.get("/")
+    def page() -> Response:
+        return FileResponse(HERE / "page.html", media_type="text/html; charset=utf-8")
+
+    @app.get("/static/{name}")
+    def static(name: str) -> Response:
+        if name not in STATIC:
+            raise HTTPException(404, "there is no such file")
+        return FileResponse(STATIC[name])
+
+    @app.get("/api/state")
+    def state() -> Response:
+        return Json(now())
+
+    @app.get("/api/queue")
+    def get_queue(client: str = Query("", max_length=100), n: int = Query(QUEUE_LENGTH, ge=1, le=100)) -> Response:
+        return Json(queue(client, n))
+
+    @app.post("/api/verdicts")
+    def verdicts(given: Verdict) -> Response:
+        done = desk.judge(given.ids, given.verdict, given.who or who, given.client, too=given.too)
+        return Json(done | after(given))
+
+    @app.post("/api/undo")
+    def undo(caller: Caller) -> Response:
+        return Json({"undone": desk.undo(caller.who or who, caller.client)} | after(caller))
+
+    @app.get("/api/texts")
+    def texts(
+        search: str = Query("", max_length=1000),
+        label: Literal["any", "none", "judged", "normal", "anomaly", "skip"] = "any",
+        flagged: Literal["", "true", "false"] = "",
+        sort: Literal["score", "recent", "row"] = "score",
+        offset: int = Query(0, ge=0),
+        limit: int = Query(50, ge=1, le=500),
+    ) -> Response:
+        is_flagged = {"true": True, "false": False}.get(flagged)
+        return Json(browser.texts(search, label, is_flagged, sort, offset, limit))
+
+    @app.get("/api/texts/{id}")
+    def text(id: int) -> Response:
+        return Json(browser.text(desk.place(id)))
+
+    @app.get("/api/texts/{id}/full")
+    def full(id: int) -> Response:
+        data = to_bytes(desk.entries[desk.place(id)].text)
+        name = {"content-disposition": f'attachment; filename="text-{id}.txt"'}
+        return Response(data, media_type="text/plain; charset=utf-8", headers=name)
+
+    @app.get("/api/texts/{id}/why")
+    async def why(id: int) -> Response:
+        # Waits without a thread, so that many explanations never keep a verdict waiting.
+        return Json(await asyncio.wrap_future(explainer.why(desk.place(id))))
+
+    @app.get("/api/history")
+    def history(limit: int = Query(100, ge=1, le=1000), before: int | None = None) -> Response:
+        return Json(browser.history(limit, before))
+
+    @app.get("/api/map")
+    def points() -> Response:
+        found = overview.points()
+        return Json({"working": True}, 202) if found is None else Json(found)
+
+    @app.get("/api/map/values")
+    def values() -> Response:
+        return Json(overview.values())
+
+    @app.post("/api/model")
+    def save_model() -> Response:
+        keeper.start()
+        return Json({"save": keeper.state()}, 202)
+
+    @app.get("/api/export")
+    def export(what: Literal["judged", "all"] = "judged", format: Literal["csv", "jsonl"] = "csv") -> Response:
+        folder = TemporaryDirectory(prefix="strays-export-")
+        path = Path(folder.name) / f"{what}.{format}"
+        write_labels(desk, str(path), what=what, format=format)
+        name = "labels" if what == "judged" else "texts"
+        kind = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
+        gone = BackgroundTask(folder.cleanup)
+        return FileResponse(path, media_type=kind, filename=f"{name}.{format}", background=gone)
+
+    return app

@@ -1,0 +1,107 @@
+"""Why a text is odd, worked out beside the desk: one text at a time, kept, and ahead of being asked when idle."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from strays.apps.review.backroom import step_back
+from strays.apps.review.desk import Desk
+from strays.apps.review.generation import Generation
+from strays.model.explanation import Neighbour
+
+# What an encoder reads of a text is shorter than this.
+READ_CHARACTERS = 5000
+KEPT = 500
+# Explanations made before anyone asks, of a client's next texts.
+AHEAD = 3
+
+
+class Explainer:
+    """Explanations of the desk's texts by its present model."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[int, int], Future[dict[str, Any]]] = OrderedDict()
+        self._ahead: list[int] = []
+        self._going_ahead = False
+        self._worker = ThreadPoolExecutor(1, "strays-explanations", initializer=step_back)
+
+    def why(self, place: int) -> Future[dict[str, Any]]:
+        """The explanation of a text, as it will be when it is ready."""
+        generation = self._desk.generation
+        key = (place, generation.number)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = self._worker.submit(explained, self._desk, place, generation)
+            self._kept.move_to_end(key)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+            return self._kept[key]
+
+    def prepare(self, places: Sequence[int]) -> None:
+        """Explain these when there is nothing else to do."""
+        with self._lock:
+            self._ahead = list(places[:AHEAD])
+            if self._going_ahead or not self._ahead:
+                return
+            self._going_ahead = True
+        self._worker.submit(self._go_ahead)
+
+    def _go_ahead(self) -> None:
+        """One of the texts to come; the next one waits behind what was asked for meanwhile."""
+        with self._lock:
+            self._going_ahead = bool(self._ahead) and not self._desk.refitting
+            if not self._going_ahead:
+                return
+            place = self._ahead.pop(0)
+        generation = self._desk.generation
+        key = (place, generation.number)
+        if key not in self._kept:
+            done: Future[dict[str, Any]] = Future()
+            try:
+                done.set_result(explained(self._desk, place, generation))
+            except Exception as error:  # told to whoever asks for it
+                done.set_exception(error)
+            with self._lock:
+                self._kept.setdefault(key, done)
+        self._worker.submit(self._go_ahead)
+
+    def close(self) -> None:
+        """Start no more explanations."""
+        with self._lock:
+            self._ahead = []
+        self._worker.shutdown(wait=True, cancel_futures=True)
+
+
+def explained(desk: Desk, place: int, generation: Generation) -> dict[str, Any]:
+    """What of a text makes it odd and what it is like, as plain data."""
+    text = desk.entries[place].text
+    first = len(text) - len(text.lstrip())
+    found = generation.ranking.model.explain(text[first : first + READ_CHARACTERS])
+    return {
+        "generation": generation.number,
+        "segments": [
+            {
+                "start": utf16_length(text[: first + segment.start]),
+                "end": utf16_length(text[: first + segment.end]),
+                "effect": round(found.strength(segment), 4),
+            }
+            for segment in sorted(found.segments, key=lambda segment: segment.start)
+        ],
+        "nearest_normals": [_short(neighbour) for neighbour in found.nearest_normals],
+        "nearest_anomalies": [_short(neighbour) for neighbour in found.nearest_anomalies],
+    }
+
+
+def utf16_length(text: str) -> int:
+    """How long JavaScript finds a text: characters beyond the first plane count twice."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def _short(neighbour: Neighbour) -> dict[str, Any]:
+    return {"text": neighbour.text[:READ_CHARACTERS], "similarity": neighbour.similarity}

@@ -1,0 +1,46 @@
+"""Saving the model that has learnt at the desk, to score other files with."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from strays.apps.review.backroom import step_back
+from strays.apps.review.desk import Desk, in_words
+
+
+class ModelKeeper:
+    """Fits a model of full size on what people said and saves it to a folder, beside the desk's other work."""
+
+    def __init__(self, desk: Desk, folder: str | Path) -> None:
+        self._desk = desk
+        self._folder = str(folder)
+        self._lock = threading.Lock()
+        self._state, self._words = "none", "not saved yet"
+
+    def state(self) -> dict[str, str]:
+        """How far it is, as plain data: none, working, done or failed, and the same in words."""
+        with self._lock:
+            return {"folder": self._folder, "state": self._state, "words": self._words}
+
+    def start(self) -> None:
+        """Begin to fit and save, unless that is under way."""
+        with self._lock:
+            if self._state == "working":
+                return
+            self._state, self._words = "working", "fitting a model on all verdicts"
+        threading.Thread(target=self._save, name="strays-model", daemon=True).start()
+
+    def _save(self) -> None:
+        step_back()
+        with self._desk.lock:
+            labels = [*self._desk.labels]
+        try:
+            self._desk.learner.model_to_keep(labels).save(self._folder)
+        except Exception as error:  # said on the page; the desk goes on
+            found = "failed", in_words(error)
+        else:
+            n = sum(label is not None for label in labels)
+            found = "done", f"saved to {self._folder}; it has learnt from {n:,} labels"
+        with self._lock:
+            self._state, self._words = found

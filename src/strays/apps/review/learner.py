@@ -1,0 +1,100 @@
+"""A model that is fitted again and again on one corpus, as people say more of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import clone
+
+from strays.detectors import AutoDetector, Detector
+from strays.encoders import Encoder
+from strays.model import TextOutlierDetector
+from strays.model.explanation import Examples
+from strays.model.labels import WORD
+
+# Rows the default detector compares with at the desk: half of what it takes elsewhere, so that refits are quick.
+MEMORY = 2048
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What a model says of every text of the corpus, in its order, and how many labels it has learnt from."""
+
+    model: TextOutlierDetector
+    anomaly_score: np.ndarray
+    p_value: np.ndarray
+    flagged: np.ndarray
+    n_labels: int
+    seconds: float
+
+
+class Learner:
+    """Fits models on the texts of one corpus, whose embeddings X are at hand.
+
+    `base` is a model fitted elsewhere to start from: it makes the first ranking, and the texts it keeps as examples,
+    with their labels, go into every later fit, but for those of this corpus, of which people here have the say.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        X: np.ndarray,
+        encoder: Encoder,
+        detector: str | Detector = "auto",
+        *,
+        base: TextOutlierDetector | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.texts = list(texts)
+        self.X = X
+        self.encoder = encoder
+        self.detector = base.detector_ if base else detector
+        self.base = base
+        self.brought = _besides(base.examples_, set(texts)) if base else None
+        self.random_state = random_state
+
+    def learn(self, labels: Sequence[str | None]) -> Ranking:
+        """The ranking by a model that knows these labels, one (or None) for each text of the corpus."""
+        start = time.perf_counter()
+        n_labels = sum(label is not None for label in labels)
+        if self.base is not None and not n_labels:
+            scores = self.base.detector_.anomaly_score(self.X)
+            return self._ranked(self.base, scores, n_labels, start)
+        model = self._fitted(self._quick(), labels, keep_examples=len(self.texts))
+        return self._ranked(model, model.training_scores_[: len(self.texts)], n_labels, start)
+
+    def model_to_keep(self, labels: Sequence[str | None]) -> TextOutlierDetector:
+        """A model of full size that knows these labels, to save and to score other files with."""
+        return self._fitted(self.detector, labels, keep_examples=1000)
+
+    def _quick(self) -> str | Detector:
+        """The detector, the default one with less memory: also where it is that of a model to start from."""
+        if self.detector == "auto":
+            return AutoDetector(memory=MEMORY)
+        if isinstance(self.detector, AutoDetector) and self.detector.memory > MEMORY:
+            return clone(self.detector).set_params(memory=MEMORY)
+        return self.detector
+
+    def _fitted(
+        self, detector: str | Detector, labels: Sequence[str | None], keep_examples: int
+    ) -> TextOutlierDetector:
+        model = TextOutlierDetector(self.encoder, detector, keep_examples=keep_examples, random_state=self.random_state)
+        texts, X, labels = self.texts, self.X, [*labels]
+        if self.brought and self.brought.texts:
+            texts, X = [*texts, *self.brought.texts], np.vstack([X, self.brought.X])
+            labels += [WORD[int(y)] for y in self.brought.y]
+        return model.fit(texts, labels, embeddings=X)
+
+    @staticmethod
+    def _ranked(model: TextOutlierDetector, scores: np.ndarray, n_labels: int, start: float) -> Ranking:
+        judged = model.judge(scores)
+        return Ranking(model, scores, judged.p_value, judged.flagged, n_labels, time.perf_counter() - start)
+
+
+def _besides(examples: Examples, texts: set[str]) -> Examples:
+    """The examples whose texts are none of these."""
+    rows = [i for i, text in enumerate(examples.texts) if text not in texts]
+    return Examples([examples.texts[i] for i in rows], examples.X[rows], examples.y[rows])

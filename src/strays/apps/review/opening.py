@@ -1,0 +1,189 @@
+"""From a file, or a project of one, to a desk: read, compare with the project, encode, rank."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from strays.apps.review.desk import Desk
+from strays.apps.review.learner import Learner
+from strays.apps.review.store import MOST_ROWS, Entry, LabelStore, is_sqlite
+from strays.detectors import detector_class
+from strays.encoders import LoadedEncoder, load_encoder
+from strays.errors import DataError, ModelError, StraysWarning, UsageError
+from strays.jobs.corpus import Corpus, read_corpus
+from strays.jobs.score import OpenProgress
+from strays.model import TextOutlierDetector
+from strays.tables import open_table
+
+ENDING = ".strays"
+
+
+def is_project(file: str) -> bool:
+    """Whether a file is a project rather than a table."""
+    path = Path(file)
+    return file != "-" and path.is_file() and (path.suffix == ENDING or is_sqlite(path))
+
+
+def project_of(file: str, project: str | None) -> Path:
+    """Where the project of a file is, or is to be."""
+    if is_project(file):
+        if project is not None and Path(project).resolve() != Path(file).resolve():
+            raise UsageError(f"{file} is a project already; leave --project away, or name the file of texts instead")
+        return Path(file)
+    if project is None and file == "-":
+        raise UsageError("texts from stdin need a name for what is said of them; give one with --project")
+    return Path(project) if project is not None else Path(f"{file}{ENDING}")
+
+
+def open_desk(
+    file: str,
+    *,
+    project: str | None = None,
+    model: str | None = None,
+    known: list[str] | None = None,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    format: str | None = None,
+    encoder: dict[str, Any] | None = None,
+    detector: str | None = None,
+    device: str = "auto",
+    seed: int = 0,
+    every: int = 5,
+    progress: OpenProgress,
+) -> Desk:
+    """A desk with its first ranking made. `encoder` are settings that were asked for, which must be the project's."""
+    path = project_of(file, project)
+    is_new = not path.exists()
+    if detector is not None:
+        detector_class(detector)
+    entries = None if is_project(file) else _entries(file, format, text_column, label_column, known or [])
+    if entries is None and (text_column or label_column):
+        raise UsageError(f"{file} is a project, which has no columns; name the file of texts to read it anew")
+    store = LabelStore(path) if path.exists() else None
+    try:
+        base, used = _encoder(store, model, encoder or {}, device)
+        if base:
+            _check_base(base, detector)
+        store = store or LabelStore(path)
+        _put(store, file, entries, known or [])
+        texts = store.texts()
+        if not texts:
+            raise DataError(
+                f"{path}: the project holds no texts; name the file of texts as well: FILE --project {path}"
+            )
+        all_texts = [entry.text for entry in texts.values()]
+        with progress("encoding") as show:
+            used.progress = show
+            X = np.asarray(used.encode(all_texts))
+        used.progress = None
+        used.warn_of_scripts = False  # what is said of the corpus need not be said of each text that is explained
+        kept = store.settings()
+        store.set(
+            encoder=used.pinned.to_dict(),
+            fingerprint=used.fingerprint,
+            detector=base.info()["detector"]["name"] if base else detector or kept.get("detector", "auto"),
+            model=str(Path(model).resolve()) if model else kept.get("model"),
+        )
+        learner = Learner(all_texts, X, used, store.settings()["detector"], base=base, random_state=seed)
+        return Desk(store, texts, learner, every=every)
+    except BaseException:
+        if store:
+            store.close()
+        if is_new:  # a command that failed leaves nothing behind
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _check_base(base: TextOutlierDetector, detector: str | None) -> None:
+    if detector is not None:
+        raise UsageError("--model brings its own detector; leave --detector away")
+    if not base.examples_.texts:
+        warnings.warn(
+            "the model keeps no examples, so that all it knows is gone once verdicts are learnt from; fit it with "
+            "--keep-examples 1000 to have it remember",
+            StraysWarning,
+            stacklevel=2,
+        )
+
+
+def last_port(file: str, project: str | None) -> int | None:
+    """The port a project was served on before: a page that waits there finds it again."""
+    path = project_of(file, project)
+    if not path.exists():
+        return None
+    store = LabelStore(path)
+    try:
+        return store.settings().get("port")
+    finally:
+        store.close()
+
+
+def _put(store: LabelStore, file: str, entries: list[Entry] | None, known: list[str]) -> None:
+    if entries is not None:
+        store.put_texts(entries)
+        store.set(file=file if file != "-" else "stdin")
+    elif known:
+        store.put_texts(_with_known(list(store.texts().values()), known))
+
+
+def _entries(
+    file: str, format: str | None, text_column: str | None, label_column: str | None, known: list[str]
+) -> list[Entry]:
+    """The distinct texts of a table. Of labels that differ, anomaly counts."""
+    table = open_table(file, format, text_column=text_column)
+    if label_column is not None:
+        table.require_column(label_column, "--label-column")
+    column = table.text_column(text_column, besides=(label_column,))
+    return _with_known(_distinct(read_corpus(table, column, label_column=label_column)), known)
+
+
+def _distinct(corpus: Corpus) -> list[Entry]:
+    rows: dict[str, list[int]] = {}
+    given: dict[str, set[str]] = {}
+    for text, label, row in zip(corpus.texts, corpus.labels, corpus.rows, strict=True):
+        rows.setdefault(text, []).append(row + 1)
+        if label and label.strip():
+            given.setdefault(text, set()).add(label.strip().lower())
+    return [
+        Entry(text, len(at), tuple(at[:MOST_ROWS]), min(given[text]) if text in given else None)
+        for text, at in rows.items()
+    ]
+
+
+def _with_known(entries: list[Entry], known: list[str]) -> list[Entry]:
+    wanted = set(known)
+    there = {entry.text for entry in entries}
+    marked = [replace(e, given="anomaly", known=True) if e.text in wanted else e for e in entries]
+    return marked + [Entry(t, 0, (), "anomaly", known=True) for t in dict.fromkeys(known) if t not in there]
+
+
+def _encoder(
+    store: LabelStore | None, model: str | None, asked: dict[str, Any], device: str
+) -> tuple[TextOutlierDetector | None, LoadedEncoder]:
+    """The model to start from, if there is one, and the encoder: the project's, the model's, or as asked."""
+    kept = store.settings() if store else {}
+    folder = model or kept.get("model")
+    if not model and folder and not Path(folder).is_dir():
+        raise ModelError(f"{folder}: the model that this project started from is gone; name where it is with --model")
+    base = TextOutlierDetector.load(folder, device=device) if folder else None
+    if base and asked:
+        raise UsageError("--model brings its own encoder; leave --encoder and its options away")
+    if base:
+        used: Any = base.encoder_
+    else:
+        before = kept.get("encoder") or {"name": "default"}
+        settings = asked if asked.get("name") not in (None, before["name"]) else before | asked
+        used = load_encoder(**settings, device=device)
+    differs = used.fingerprint != kept.get("fingerprint", used.fingerprint)
+    if differs and store and store.events():  # while nobody has judged anything, it may still be another
+        raise UsageError(
+            f"{store.path} was made with the encoder {kept['encoder']['name']!r}, and {used.settings.name!r} with the "
+            "settings and weights it has now is another: p-values of earlier verdicts would mean nothing. Leave "
+            "--encoder and its options away, or begin anew with another --project"
+        )
+    return base, used

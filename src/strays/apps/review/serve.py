@@ -1,0 +1,48 @@
+"""The desk's server: on this machine only, on a free port unless one is asked for, until it is stopped."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from strays.apps.review.backroom import Backroom
+from strays.apps.review.desk import Desk
+from strays.apps.web.sockets import LOOPBACK
+
+
+def serve(desk: Desk, bound: socket.socket, *, who: str, model_folder: str, announce: Callable[[str], None]) -> None:
+    """Serve a desk until stopped; `announce` is called with the link once the server answers."""
+    import uvicorn
+
+    from strays.apps.review.app import make_app
+    from strays.apps.review.guard import Guard
+
+    port = bound.getsockname()[1]
+    desk.store.set(port=port)
+    token = secrets.token_urlsafe(32)
+    app = make_app(desk, who=who, model_folder=model_folder)
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                announce(f"http://{LOOPBACK}:{port}/?token={token}")
+
+    options: dict[str, Any] = {
+        "lifespan": "off",
+        "access_log": False,  # it would write tokens and searches down
+        "log_config": None,
+        "log_level": "critical",  # tracebacks may hold texts
+        "server_header": False,
+        "timeout_graceful_shutdown": 3,
+        "ws": "none",
+    }
+    backroom = Backroom(desk)
+    try:
+        Server(uvicorn.Config(Guard(app, port=port, token=token), **options)).run([bound])
+    finally:
+        app.state.explainer.close()
+        backroom.close()
+        desk.store.close()

@@ -1,0 +1,63 @@
+"""Answers of the apps: plain data, and errors that tell what is wrong but never the text they are about."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from strays.apps.web.asgi import error_body
+from strays.errors import StraysError, UsageError
+
+# What pydantic finds where there is no body, or one that is no object.
+NO_OBJECT = ("missing", "model_attributes_type", "dict_type")
+CODES = {404: "not_found", 405: "method_not_allowed"}
+
+
+class Json(Response):
+    """Plain data; half characters, which UTF-8 cannot hold, travel as escapes."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """The data as ASCII."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def refuse(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:
+    """An error as an answer of an app."""
+    return Json(error_body(code, message), status, headers)
+
+
+def add_errors(app: FastAPI, *, besides: str = "") -> None:
+    """Answer every error in our shape; `besides` is said where something broke."""
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> Response:
+        # Where and what, never the value itself: it may be anything.
+        if any(part["type"] == "json_invalid" for part in error.errors()):
+            return refuse(400, "not_json", "the body is not JSON")
+        if any(part["loc"] == ("body",) and part["type"] in NO_OBJECT for part in error.errors()):
+            return refuse(422, "invalid", "body: expected a JSON object")
+        found = [
+            f"{'.'.join(map(str, part['loc']))}: {part['msg'].removeprefix('Value error, ')}" for part in error.errors()
+        ]
+        return refuse(422, "invalid", "; ".join(found[:5]))
+
+    @app.exception_handler(StraysError)
+    def failed(request: Request, error: StraysError) -> Response:
+        return refuse(422 if isinstance(error, UsageError) else 500, "failed", str(error))
+
+    @app.exception_handler(HTTPException)
+    def refused(request: Request, error: HTTPException) -> Response:
+        code, headers = CODES.get(error.status_code, "refused"), dict(error.headers or {})
+        asked = f"; this path takes {headers['Allow']}" if "Allow" in headers else ""
+        return refuse(error.status_code, code, f"{error.detail}{asked}", headers)
+
+    @app.exception_handler(Exception)
+    def broken(request: Request, error: Exception) -> Response:
+        return refuse(500, "broken", f"something is wrong inside strays ({type(error).__name__}){besides}")

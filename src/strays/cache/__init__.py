@@ -1,6 +1,0 @@
-"""What strays keeps on disk because making it again takes time. Without it everything works, only slower."""
-
-from strays.cache.embeddings import CacheInfo, EmbeddingCache
-from strays.cache.folder import cache_folder, cache_size, clear, models_folder, size_in_words
-
-__all__ = ["CacheInfo", "EmbeddingCache", "cache_folder", "cache_size", "clear", "models_folder", "size_in_words"]

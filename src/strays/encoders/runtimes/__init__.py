@@ -1,0 +1,1 @@
+"""What runs a transformer: ONNX Runtime or PyTorch."""

@@ -1,0 +1,184 @@
+"""BERT-like encoders on ONNX Runtime: the fastest way on a CPU.
+
+The graph is made from the model's own weights at first use and kept under the cache folder. Every core works on a batch
+of its own: small batches stay in its cache, and no core waits for another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from strays.encoders.cores import usable_cores
+from strays.encoders.failures import ran_out_of_memory, telling
+from strays.encoders.runtimes import onnx_graph
+from strays.encoders.settings import PRECISIONS, EncoderSettings
+from strays.encoders.tokens import Batch
+
+PIP = "pip install 'strays[onnx]'"
+REMEDY = f"Install a newer one ({PIP} --upgrade), or choose runtime='torch'"
+KEPT = "kept.json"
+# int8 is used unasked where its embeddings have at least this mean cosine with the exact ones.
+FAITHFUL = 0.99
+TOKENS_PER_BATCH = 512
+
+
+def available() -> bool:
+    """Whether the packages are installed."""
+    return all(find_spec(name) is not None for name in ("onnx", "onnxruntime"))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is known of a kept graph: how close its int8 form is to the exact one."""
+
+    int8_cosine: float
+
+    @property
+    def best(self) -> str:
+        """int8 where its quality allows."""
+        return "int8" if self.int8_cosine >= FAITHFUL else "full"
+
+
+class OnnxModel:
+    """The graphs of one encoder, made when first needed and kept in a folder of their own.
+
+    `load` gives the torch model to take the weights from; it is not called where the graphs are kept already. A folder
+    that cannot be written to costs time, not results.
+    """
+
+    def __init__(self, folder: Path, shape: EncoderSettings, config: Any, load: Callable[[], Any]) -> None:
+        self.folder, self.shape, self.config, self.load = folder, shape, config, load
+        self._made: dict[str, bytes] = {}
+
+    @cached_property
+    def kept(self) -> Kept:
+        """What is known of the graphs; makes them where they are not kept, or not whole."""
+        try:
+            known = Kept(**json.loads((self.folder / KEPT).read_text(encoding="utf-8")))
+            if all(self._path(precision).is_file() for precision in PRECISIONS):
+                return known
+        except (OSError, ValueError, TypeError):
+            pass
+        return self._make()
+
+    def session(self, precision: str) -> Any:
+        """An inference session; a damaged graph is made anew, once."""
+        _ = self.kept
+        with telling("opening the encoder's graph", "ONNX Runtime could not load the encoder's graph", REMEDY):
+            try:
+                return self._opened(precision)
+            except Exception as error:  # ONNX Runtime's own kinds derive from nothing else
+                if ran_out_of_memory(error):
+                    raise
+                self._make()
+            return self._opened(precision)
+
+    def _opened(self, precision: str) -> Any:
+        session = _session(self._made.get(precision) or self._path(precision).read_bytes())
+        if self._path(precision).is_file():
+            self._made.clear()  # it can be read again
+        return session
+
+    def _path(self, precision: str) -> Path:
+        return self.folder / f"{precision}.onnx"
+
+    def _make(self) -> Kept:
+        with telling(
+            "making the encoder ready for ONNX Runtime", "the encoder could not be made ready for ONNX Runtime", REMEDY
+        ):
+            return self._made_anew()
+
+    def _made_anew(self) -> Kept:
+        weights = {name: value.numpy() for name, value in self.load().state_dict().items()}
+        for precision in PRECISIONS:
+            self._made[precision] = onnx_graph.bert_graph(
+                weights,
+                self.config,
+                pooling=str(self.shape.pooling),
+                normalize=bool(self.shape.normalize),
+                int8=precision == "int8",
+            )
+        exact, rounded = (_probe(_session(self._made[precision]), self.config) for precision in ("full", "int8"))
+        lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(rounded, axis=1)
+        kept = Kept(float(((exact * rounded).sum(1) / np.maximum(lengths, 1e-12)).mean()))
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for precision, graph in self._made.items():
+                _put(self._path(precision), graph)
+            _put(self.folder / KEPT, json.dumps(asdict(kept)).encode())
+        return kept
+
+
+class OnnxRuntime:
+    """Batches of token ids to embeddings, on every core at once."""
+
+    tokens_per_batch = TOKENS_PER_BATCH
+
+    def __init__(self, model: OnnxModel, precision: str) -> None:
+        self.threads = usable_cores()
+        self._session = model.session(precision)
+
+    def run(self, batches: Iterable[Batch]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(rows, embeddings) of each batch, in order."""
+        batches = iter(batches)
+        first, second = next(batches, None), next(batches, None)
+        if first and not second:  # threads cost more than they gain
+            yield first.rows, self._embed(first)
+            return
+        waiting: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
+        with ThreadPoolExecutor(self.threads) as pool:
+            try:
+                for batch in chain(filter(None, (first, second)), batches):
+                    waiting.append((batch.rows, pool.submit(self._embed, batch)))
+                    if len(waiting) > 2 * self.threads:
+                        rows, embeddings = waiting.popleft()
+                        yield rows, embeddings.result()
+                for rows, embeddings in waiting:
+                    yield rows, embeddings.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _embed(self, batch: Batch) -> np.ndarray:
+        return np.asarray(self._session.run(None, {"input_ids": batch.ids, "attention_mask": batch.mask})[0])
+
+
+def _session(graph: bytes) -> Any:
+    # Unasked, it writes an identifier of the machine to the home folder and reports to its makers over the network.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.enable_mem_pattern = False  # shapes differ from batch to batch
+    options.log_severity_level = 4  # what goes wrong is raised
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _probe(session: Any, config: Any) -> np.ndarray:
+    """Embeddings of made-up texts of the vocabulary's own pieces, so that any language's encoder can be asked."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(config.vocab_size, size=(64, min(16, config.max_position_embeddings // 2)))
+    return np.asarray(session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0])
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Write a file beside and rename it: another process sees all of it or nothing."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

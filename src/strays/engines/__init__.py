@@ -1,0 +1,1 @@
+"""Who runs a scoring job: this process, a Ray cluster, or Spark."""

@@ -1,0 +1,187 @@
+"""The engine: rounds on a cluster, until nothing is left or the cluster has lost too many workers."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from strays import __version__
+from strays.engines.ray.connection import SECONDS_TO_ANSWER, connected, host_and_port
+from strays.engines.ray.nodes import Actor, read_chunks, result_of
+from strays.engines.ray.pool import pool_for
+from strays.errors import ClusterError, StraysError, StraysWarning, UsageError, first_line
+from strays.jobs.score.job import Job
+from strays.jobs.score.manifest import Part
+from strays.jobs.score.rows import Scorer, encoders_in
+from strays.jobs.score.steps import Rest, Scored, Steps, open_input
+
+PIP = "pip install 'strays[ray]'"
+# A job is given up when so many rounds in a row lost a worker before the next chunk was done.
+MOST_LOSSES = 3
+SECONDS_TO_NOTICE = 60.0
+# A file of more bytes counts as one with rows before it is read.
+SMALL = 4096
+
+
+class RayEngine:
+    """Scores on a Ray cluster, with Ray Data: `score_files(..., engine=RayEngine("10.0.0.1:6379"))`.
+
+    Parameters
+    ----------
+    address
+        HOST:PORT of a cluster that this machine is a node of. None: one that is started on this machine, reachable from
+        nowhere else, and ended with the job. Where this process has called ray.init() itself, that cluster is used.
+    """
+
+    def __init__(self, address: str | None = None) -> None:
+        if find_spec("ray") is None:
+            raise UsageError(f"the engine ray needs Ray, which is not installed; get it with: {PIP}")
+        if address is not None:
+            host_and_port(address)
+        self.address = address
+        self._ray: Any = None
+
+    @contextmanager
+    def ready(self) -> Iterator[Any]:
+        """Ray, connected; within another call, the same."""
+        if self._ray is not None:
+            yield self._ray
+            return
+        with connected(self.address) as self._ray:
+            try:
+                yield self._ray
+            finally:
+                self._ray = None
+
+    def run(self, job: Job, steps: Steps, left: Callable[[], Iterable[Rest]]) -> Iterator[Scored | Part]:
+        """What came of every chunk that is left, in order; see strays.jobs.score.Engine."""
+        steps = _written_from_anywhere(steps)
+        rests = [rest for rest in left() if _may_have_rows(rest, steps)]
+        if not rests:
+            return
+        with self.ready() as ray:
+            model, losses, told = ray.put(_ready_to_send(job.model)), 0, set[str]()
+            while rests:
+                try:
+                    with closing(_round(ray, job.model, model, steps, rests)) as lines:
+                        for line, scores in lines:
+                            for words in sorted(set(line["warnings"]) - told):
+                                warnings.warn(words, StraysWarning, stacklevel=2)
+                            told.update(line["warnings"])
+                            result = result_of(line, scores)
+                            job.progress.take(result.rows if isinstance(result, Part) else len(result.scores))
+                            job.progress.finish()
+                            losses = 0
+                            yield result
+                    return
+                except ray.exceptions.RayTaskError as error:  # what a model of other people raises
+                    raise error.cause if isinstance(error.cause, Exception) else error from None
+                except ray.exceptions.RayError as error:
+                    if "creation task" in first_line(error):
+                        raise ClusterError(
+                            f"a worker could not be started ({str(error).strip().splitlines()[-1]}); expected strays, "
+                            "and all that the model needs, to be installed alike on every node"
+                        ) from error
+                    losses += 1
+                    if losses == MOST_LOSSES:
+                        raise ClusterError(
+                            f"the cluster lost workers {losses} times before the next chunk of rows was done, the last "
+                            f"time by: {first_line(error).rstrip('.')}. See that its nodes stay up and have memory for "
+                            "the model and --part-rows rows; the same command goes on from what is done"
+                        ) from error
+                    warnings.warn(
+                        "the cluster has lost a worker; going on with what is not done", StraysWarning, stacklevel=2
+                    )
+                    _wait_for_the_dead(ray)
+                    rests = [rest for rest in left() if _may_have_rows(rest, steps)]
+
+
+def _round(
+    ray: Any, model: Scorer, sent: Any, steps: Steps, rests: list[Rest]
+) -> Generator[tuple[dict[str, Any], np.ndarray]]:
+    """Score what is left with the nodes there are now; chunks come back in order."""
+    data, pool = ray.data, pool_for([node["Resources"] for node in ray.nodes() if node["Alive"]], model)
+    lines = [{"rest": json.dumps(asdict(_seen_from_anywhere(rest)))} for rest in rests]
+    dataset = data.from_items(lines, override_num_blocks=len(lines))
+    context = dataset.context
+    context.target_max_block_size = 1  # a chunk is a block of its own, and is handed on as soon as it is read
+    context.execution_options.preserve_order = True
+    context.enable_progress_bars = context.print_on_execution_start = False
+    chunks = dataset.map_batches(
+        read_chunks,
+        fn_args=(steps, __version__),
+        batch_size=1,
+        batch_format="pyarrow",
+        num_cpus=0,  # all cores are the actors', who wait for little else
+        compute=data.TaskPoolStrategy(size=min(pool.size, len(lines))),
+    )
+    with warnings.catch_warnings():
+        # Ray would wait for ever for the place of a node that is gone; a new round does not. Up to Ray 2.63 this can
+        # be said, with a warning that later it cannot.
+        warnings.simplefilter("ignore")
+        results = chunks.map_batches(
+            Actor,
+            fn_constructor_args=(sent, steps, str(Path.cwd())),
+            batch_size=1,
+            batch_format="pyarrow",
+            num_cpus=pool.cpus,
+            num_gpus=pool.gpus,
+            compute=data.ActorPoolStrategy(size=pool.size, max_tasks_in_flight_per_actor=2),
+            ray_remote_args_fn=lambda: {"max_restarts": 0, "max_task_retries": 0},
+        )
+    for batch in results.iter_batches(batch_size=1, batch_format="pyarrow"):
+        for told, scores in zip(batch["told"].to_pylist(), batch["scores"], strict=True):
+            yield json.loads(told), np.frombuffer(scores.as_buffer() or b"", "<f8")
+
+
+def _may_have_rows(rest: Rest, steps: Steps) -> bool:
+    """Whether a file is worth a cluster; where it cannot be read, a reader will say so in its turn."""
+    try:
+        return rest.state[0] > SMALL or open_input(rest.file, in_folder=steps.in_folder) is not None
+    except StraysError:
+        return True
+
+
+def _wait_for_the_dead(ray: Any) -> None:
+    """Wait until the cluster knows which of its nodes are gone, as it would give them work again."""
+    deadline = time.monotonic() + SECONDS_TO_NOTICE
+    while time.monotonic() < deadline and not all(_answers(node) for node in ray.nodes() if node["Alive"]):
+        time.sleep(0.5)
+
+
+def _answers(node: dict[str, Any]) -> bool:
+    try:
+        socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), SECONDS_TO_ANSWER).close()
+    except OSError:
+        return False
+    return True
+
+
+def _ready_to_send(model: Scorer) -> Scorer:
+    """See that static encoders have their tables, so that these travel and are not made anew on every node."""
+    from strays.encoders.static import StaticEncoder
+
+    for encoder in encoders_in(model):
+        if isinstance(encoder, StaticEncoder):
+            _ = encoder.dimension
+    return model
+
+
+def _seen_from_anywhere(rest: Rest) -> Rest:
+    """The same, by a path that does not depend on where a process runs."""
+    return replace(rest, file=replace(rest.file, path=str(Path(rest.file.path).absolute())))
+
+
+def _written_from_anywhere(steps: Steps) -> Steps:
+    """The same, with a folder that does not depend on where a process runs."""
+    return replace(steps, parts=steps.parts and replace(steps.parts, folder=str(Path(steps.parts.folder).absolute())))

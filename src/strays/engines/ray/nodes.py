@@ -1,0 +1,148 @@
+"""What runs on the nodes: readers that cut files into chunks, actors that score these; and how results come back."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from strays import __version__, errors
+from strays.errors import ClusterError, DataError, StraysError, StraysWarning
+from strays.jobs.score.manifest import NAME, Part
+from strays.jobs.score.rows import without_cache
+from strays.jobs.score.steps import Rest, Scored, Steps, Work
+from strays.tables import Chunk, InputFile
+
+FIELDS = pa.schema(
+    [
+        ("rest", pa.string()),
+        ("number", pa.int64()),
+        ("first_row", pa.int64()),
+        ("last", pa.bool_()),
+        ("rows", pa.large_binary()),
+        ("told", pa.string()),
+    ]
+)
+
+
+def read_chunks(batch: pa.Table, steps: Steps, version: str) -> Iterator[pa.Table]:
+    """Read files in chunks, one a row; behind those of a file that cannot be read on, a row that says why."""
+    for line in batch["rest"].to_pylist():
+        try:
+            rest = _rest(line)
+            require_same_here(rest, version)
+            for work in steps.works(rest):
+                sink = pa.BufferOutputStream()
+                with pa.ipc.new_stream(sink, work.chunk.rows.schema) as writer:
+                    writer.write_table(work.chunk.rows)
+                yield _one(line, work.number, work.chunk.first_row, work.chunk.last, sink.getvalue(), None)
+        except (StraysError, OSError) as error:
+            yield _one(line, None, None, None, None, json.dumps(_in_words(error)))
+
+
+def _rest(line: str) -> Rest:
+    told = json.loads(line)
+    return Rest(**told | {"file": InputFile(**told["file"]), "state": tuple(told["state"])})
+
+
+def _one(*values: Any) -> pa.Table:
+    return pa.Table.from_arrays(
+        [
+            _bytes(value) if isinstance(value, pa.Buffer) else pa.array([value], field.type)
+            for value, field in zip(values, FIELDS, strict=True)
+        ],
+        schema=FIELDS,
+    )
+
+
+def _bytes(data: pa.Buffer) -> pa.Array:
+    """One value of bytes, which are not copied."""
+    ends = np.array([0, data.size], np.int64)
+    return pa.Array.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(ends), data])
+
+
+class Actor:
+    """Holds the model and finishes chunks."""
+
+    def __init__(self, model: Any, steps: Steps, folder: str) -> None:
+        import ray
+
+        self._steps = steps
+        if Path(folder).is_dir():  # an encoder may be named by a path from there
+            os.chdir(folder)
+        self._model = ray.get(model)
+        without_cache(self._model)
+
+    def __call__(self, batch: pa.Table) -> Iterator[pa.Table]:
+        """What came of every chunk, one a row: what is told of it as JSON, and scores that are not written yet."""
+        for i in range(len(batch)):
+            scores = None
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("ignore")
+                warnings.simplefilter("always", StraysWarning)
+                try:
+                    told, scores = self._finish(batch.slice(i, 1))
+                except (StraysError, OSError) as error:
+                    told = _in_words(error)
+            told["warnings"] = [str(warning.message) for warning in said]
+            yield pa.table(
+                {"told": pa.array([json.dumps(told)]), "scores": pa.array([scores], pa.large_binary())},
+            )
+
+    def _finish(self, row: pa.Table) -> tuple[dict[str, Any], bytes | None]:
+        if row["told"][0].is_valid:
+            return json.loads(row["told"][0].as_py()), None
+        if self._steps.parts and not (Path(self._steps.parts.folder) / NAME).exists():
+            raise _not_seen(self._steps.parts.folder)
+        rows = pa.ipc.open_stream(row["rows"][0].as_buffer()).read_all()
+        chunk = Chunk(row["first_row"][0].as_py(), rows, row["last"][0].as_py())
+        done = self._steps.finish(self._model, Work(_rest(row["rest"][0].as_py()), row["number"][0].as_py(), chunk))
+        if isinstance(done, Part):
+            return {"part": asdict(done)}, None
+        return {"entry": done.entry}, np.ascontiguousarray(done.scores, "<f8").tobytes()
+
+
+def require_same_here(rest: Rest, version: str) -> None:
+    """Raise unless this node has the strays and sees the file that the job began with."""
+    if __version__ != version:
+        raise ClusterError(
+            f"the node {platform.node()} has strays {__version__}, expected {version} as where the job was started"
+        )
+    if not Path(rest.file.path).exists():
+        raise _not_seen(rest.file.path)
+    if rest.file.state() != rest.state:
+        raise DataError(
+            f"{rest.file.path}: is not of the size and time that it had when the job began, or the node "
+            f"{platform.node()} has another file there; files must stay as they are, on a path that all nodes see"
+        )
+
+
+def _not_seen(path: str) -> DataError:
+    return DataError(f"the node {platform.node()} does not see {path}; files must be on a path that all nodes see")
+
+
+def _in_words(error: StraysError | OSError) -> dict[str, Any]:
+    if isinstance(error, OSError):
+        return {"error": "OSError", "says": [error.errno, error.strerror or str(error), error.filename]}
+    return {"error": type(error).__name__, "says": str(error)}
+
+
+def result_of(line: dict[str, Any], scores: np.ndarray) -> Scored | Part:
+    """What an actor said of a chunk, as the engine hands it on; raises what went wrong there."""
+    if "error" in line:
+        raise _error(line["error"], line["says"])
+    return Part(**line["part"]) if "part" in line else Scored(line["entry"], scores)
+
+
+def _error(kind: str, says: Any) -> Exception:
+    if kind == "OSError":
+        return OSError(*says)
+    return getattr(errors, kind, StraysError)(says)

@@ -1,0 +1,79 @@
+"""A file as a corpus to fit on: its texts, their labels, and which rows have none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from strays.errors import DataError
+from strays.model.labels import parse_labels
+from strays.tables import Table, texts_of
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Texts and labels to fit on. `rows[i]` is the table row of text i; texts known from elsewhere come after those."""
+
+    texts: list[str]
+    labels: list[str | None]
+    rows: list[int]
+    n_rows: int
+
+    @property
+    def n_without_text(self) -> int:
+        """Rows that cannot be scored."""
+        return self.n_rows - len(self.rows)
+
+
+def read_corpus(
+    table: Table,
+    text_column: str,
+    *,
+    label_column: str | None = None,
+    known: list[str] | None = None,
+    strict: bool = False,
+) -> Corpus:
+    """All texts of a table, with the labels of a column, and with texts known to be anomalies beside them.
+
+    A row whose text is a known one becomes an anomaly; known texts that are in no row are added.
+    """
+    texts: list[str] = []
+    labels: list[str | None] = []
+    rows: list[int] = []
+    known_texts = dict.fromkeys(known or [])
+    n = 0
+    for batch in table.batches():
+        column = batch.column(label_column).to_pylist() if label_column else [None] * len(batch)
+        parse_labels(column, len(column), partial(_label_place, table.name, label_column, n))
+        for text, label in zip(texts_of(batch, text_column), column, strict=True):
+            if text is not None:
+                texts.append(text)
+                labels.append("anomaly" if text in known_texts else label)
+                rows.append(n)
+            elif strict:
+                raise no_text(table.name, n)
+            n += 1
+    if n and not rows:
+        raise DataError(f"{table.name}: no row has a text in column {text_column!r}; expected at least one")
+    there = set(texts)
+    missing = [text for text in known_texts if text not in there]
+    return Corpus(texts + missing, labels + ["anomaly"] * len(missing), rows, n)
+
+
+def read_texts(table: Table, text_column: str) -> list[str]:
+    """All texts of a table; rows without one are left out."""
+    texts = [text for batch in table.batches() for text in texts_of(batch, text_column) if text is not None]
+    if not texts:
+        raise DataError(f"{table.name}: no row has a text in column {text_column!r}; expected at least one")
+    return texts
+
+
+def _label_place(name: str, column: str | None, first_row: int, i: int) -> str:
+    return f"{name}, row {first_row + i + 1}: the label in column {column!r}"
+
+
+def no_text(name: str, row: int) -> DataError:
+    """The error for a row without a text, where every row must have one."""
+    return DataError(
+        f"{name}, row {row + 1}: there is no text, which --strict refuses; fill it, or leave --strict away"
+    )

@@ -1,0 +1,176 @@
+"""What a report says, as plain data: the page is drawn from it, and --json prints it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from strays import __version__
+from strays.jobs.report.curves import curves, measured, sample_to_judge, why_no_curves
+from strays.jobs.report.points import points
+from strays.jobs.report.safe import cut
+from strays.jobs.report.scored import Scored
+from strays.jobs.report.stages import stage
+from strays.jobs.scan import Scan
+from strays.jobs.score import OpenProgress
+from strays.model import TextOutlierDetector
+from strays.model.explanation import Explanation, Neighbour, rank_in_words
+from strays.model.labels import WORD, parse_labels
+
+SCORE_BINS, P_VALUE_BINS = 48, 20
+# Rates of false alarms at which found and expected alarms are compared.
+RATES = (0.01, 0.05, 0.1)
+# Characters of an odd text that are shown and explained, and of a text like it.
+SHOWN, NEIGHBOUR_SHOWN = 1000, 160
+NEIGHBOURS = 2
+
+
+def facts(
+    found: Scan,
+    *,
+    fitted_here: bool,
+    top: int = 50,
+    title: str | None = None,
+    random_state: int = 0,
+    progress: OpenProgress,
+) -> dict[str, Any]:
+    """All that a report says of a scanned file.
+
+    fitted_here tells whether the model was fitted on the file itself and its labels, or comes from elsewhere.
+    """
+    scored = Scored.of(found)
+    oddest = scored.oddest(top, known=not fitted_here)  # what the model was told of is no find
+    with stage(found.model, progress, "explaining"):
+        explained = explain(found.model, scored, oddest)
+    with stage(found.model, progress, "measuring"):
+        quality = _quality(found, scored, fitted_here, random_state)
+    with stage(found.model, progress, "drawing the map"):
+        map_ = points(found.model, scored, oddest, random_state=random_state)
+    return {
+        **head(found, scored, fitted_here, title),
+        "scores": score_histogram(found.model, scored),
+        "p_values": p_value_histogram(found.model, scored, fitted_here),
+        "oddest": explained,
+        "n_known_left_out": int((scored.y < 0).sum()) if fitted_here else 0,
+        "quality": quality,
+        "map": map_,
+    }
+
+
+def head(found: Scan, scored: Scored, fitted_here: bool, title: str | None) -> dict[str, Any]:
+    """What was scanned, and with what."""
+    info = found.model.info()
+    return {
+        "title": title or f"The strays in {found.file.rpartition('/')[2]}",
+        "file": found.file,
+        "made": datetime.now().astimezone().isoformat(timespec="minutes"),
+        "strays_version": __version__,
+        "n_rows": found.corpus.n_rows,
+        "n_texts": len(scored.texts),
+        "n_without_text": found.corpus.n_without_text,
+        "n_flagged": int(scored.flagged.sum()),
+        "n_labelled": {name: int((scored.y == sign).sum()) for sign, name in WORD.items() if name},
+        "flagged_are": info["flags"],
+        "encoder": info["encoder"]["name"],
+        "detector": {"name": info["detector"]["name"], "says": info["detector"]["says"]},
+        "fitted_here": fitted_here,
+        "fitted_on": info["fitted_on"],
+        "lowest_p_value": info["lowest_p_value"],
+    }
+
+
+def score_histogram(model: TextOutlierDetector, scored: Scored) -> dict[str, Any]:
+    """How many texts score how high, how many of them are flagged, and the score that is flagged above."""
+    counts, edges = np.histogram(scored.score, bins=SCORE_BINS)
+    flagged, _ = np.histogram(scored.score[scored.flagged], bins=edges)
+    offset = model.calibration_.offset(model.threshold_, scored.score)
+    return {
+        "edges": edges.tolist(),
+        "counts": counts.tolist(),
+        "flagged": flagged.tolist(),
+        "threshold": offset if math.isfinite(offset) else None,
+    }
+
+
+def p_value_histogram(model: TextOutlierDetector, scored: Scored, fitted_here: bool) -> dict[str, Any]:
+    """How p-values are spread, beside the even spread they would have were all texts normal, and what that says."""
+    counts, edges = np.histogram(scored.p_value, bins=P_VALUE_BINS, range=(0, 1))
+    n = len(scored.p_value)
+    rates = [rate for rate in RATES if rate >= model.calibration_.lowest_p_value]
+    alarms = [
+        {"rate": rate, "found": int((scored.p_value <= rate + 1e-12).sum()), "expected": rate * n} for rate in rates
+    ]
+    return {
+        "edges": edges.tolist(),
+        "counts": counts.tolist(),
+        "expected": n / P_VALUE_BINS,
+        "alarms": alarms,
+        # Compared with the file's own texts, strays among them, p-values are spread evenly whatever there is.
+        "against_own_texts": fitted_here,
+        # Where not, texts that a detector was fitted on score lower than fresh ones.
+        "as_if_fresh": not fitted_here or model.detector_.left_out_scores,
+    }
+
+
+def explain(model: TextOutlierDetector, scored: Scored, which: np.ndarray) -> list[dict[str, Any]]:
+    """Some texts with what raises their scores and what they are like."""
+    explanations = model.explain_many([cut(scored.texts[i], SHOWN) for i in which], n_neighbours=NEIGHBOURS)
+    flagged = {text for text, is_flagged in zip(scored.texts, scored.flagged, strict=True) if is_flagged}
+    return [
+        {
+            "row": int(scored.rows[i]) + 1,
+            "anomaly_score": float(scored.score[i]),
+            "p_value": float(scored.p_value[i]),
+            "in_words": rank_in_words(float(scored.p_value[i])),
+            "flagged": bool(scored.flagged[i]),
+            "label": WORD[int(scored.y[i])],
+            "n_characters": len(scored.texts[i]),
+            "is_cut": len(scored.texts[i]) > SHOWN,
+            "pieces": pieces_of(explanation),
+            "nearest_normals": _neighbours(explanation.nearest_normals, flagged),
+            "nearest_anomalies": _neighbours(explanation.nearest_anomalies, set()),
+        }
+        for i, explanation in zip(which, explanations, strict=True)
+    ]
+
+
+def pieces_of(explanation: Explanation) -> list[dict[str, Any]]:
+    """A text in pieces, in order, each with its effect (None between segments) and a strength from 0 to 1."""
+    found: list[dict[str, Any]] = []
+    at = 0
+    for segment in sorted(explanation.segments, key=lambda segment: segment.start):
+        if at < segment.start:
+            found.append({"text": explanation.text[at : segment.start], "effect": None, "strength": 0.0})
+        strength = explanation.strength(segment)
+        found.append({"text": segment.text, "effect": segment.effect, "strength": strength})
+        at = segment.end
+    if at < len(explanation.text):
+        found.append({"text": explanation.text[at:], "effect": None, "strength": 0.0})
+    return found
+
+
+def _neighbours(neighbours: Sequence[Neighbour], flagged: set[str]) -> list[dict[str, Any]]:
+    return [
+        asdict(neighbour) | {"text": cut(neighbour.text, NEIGHBOUR_SHOWN), "flagged": neighbour.text in flagged}
+        for neighbour in neighbours
+    ]
+
+
+def _quality(found: Scan, scored: Scored, fitted_here: bool, random_state: int) -> dict[str, Any]:
+    """Curves where labels allow them, from scores that are fair; else why not."""
+    y = parse_labels(found.corpus.labels, len(found.corpus.labels)) if fitted_here else scored.y
+    why_not = why_no_curves(y)
+    if why_not:
+        return {"why_not": why_not}
+    if not fitted_here:
+        return {"by": "the model", **curves(scored.y, scored.score)}
+    chosen = sample_to_judge(y)
+    texts = [found.corpus.texts[i] for i in chosen]
+    X = np.asarray(found.model.encoder_.encode(texts))
+    result = measured(found.model.detector_, texts, X, y[chosen], random_state=random_state)
+    return {"by": "models fitted without the text", "n_fitted_on": len(chosen), **result}

@@ -1,0 +1,41 @@
+"""The texts of a file with what a model says of them, as every part of a report takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from strays.jobs.scan import Scan
+from strays.model.labels import parse_labels
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The texts of a scanned file, one entry for each row that has one, oddest or not."""
+
+    texts: list[str]
+    rows: np.ndarray
+    y: np.ndarray
+    score: np.ndarray
+    p_value: np.ndarray
+    flagged: np.ndarray
+
+    @classmethod
+    def of(cls, found: Scan) -> Scored:
+        """What a scan found, without the rows that have no text."""
+        rows = np.array(found.corpus.rows, dtype=int)
+        scores = found.scores
+        return cls(
+            found.corpus.texts[: len(rows)],
+            rows,
+            parse_labels(found.corpus.labels[: len(rows)], len(rows)),
+            scores.anomaly_score[rows],
+            scores.p_value[rows],
+            scores.flagged[rows].astype(bool),
+        )
+
+    def oddest(self, top: int, *, known: bool = True) -> np.ndarray:
+        """Which texts score highest, the oddest first; with or without those labelled anomaly."""
+        order = np.argsort(-self.score, kind="stable")
+        return order[known | (self.y[order] >= 0)][:top]

@@ -1,0 +1,97 @@
+"""The main job: fit on a file, and rank the same file's rows by oddness."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from strays.encoders import LoadedEncoder
+from strays.jobs.corpus import Corpus, read_corpus
+from strays.jobs.score import OpenProgress, judge_rows
+from strays.model import Scores, TextOutlierDetector
+from strays.model.calibration import threshold
+from strays.model.cascade_scorer import warn_of_share
+from strays.tables import Table
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A scanned file: its model, its corpus, and one score for each row (NaN where a row has no text)."""
+
+    file: str
+    model: TextOutlierDetector
+    corpus: Corpus
+    scores: Scores
+
+    def to_dict(self, top: int) -> dict[str, Any]:
+        """What was found, with the `top` oddest rows, as plain data."""
+        score = self.scores.anomaly_score
+        order = np.argsort(-score, kind="stable")[: min(top, len(self.corpus.rows))]
+        position = {row: i for i, row in enumerate(self.corpus.rows)}
+        return {
+            "file": self.file,
+            "n_rows": self.corpus.n_rows,
+            "n_without_text": self.corpus.n_without_text,
+            "n_flagged": int(self.scores.flagged.sum()),
+            "flagged_are": str(self.model.threshold_),
+            "detector": self.model.info()["detector"]["name"],
+            "fitted_on": asdict(self.model.summary_),
+            "oddest": [
+                {
+                    "row": int(row) + 1,
+                    "anomaly_score": float(score[row]),
+                    "p_value": float(self.scores.p_value[row]),
+                    "flagged": bool(self.scores.flagged[row]),
+                    "label": self.corpus.labels[position[row]] or None,
+                    "text": self.corpus.texts[position[row]],
+                }
+                for row in order
+            ],
+        }
+
+
+def scan_table(table: Table, encoder: LoadedEncoder, detector: str, **options: Any) -> Scan:
+    """Fit on a table and score its own rows; takes the options of fit_table."""
+    model, corpus = fit_table(table, encoder, detector, **options)
+    scores = np.full(corpus.n_rows, np.nan)
+    scores[corpus.rows] = model.training_scores_[: len(corpus.rows)]
+    return Scan(table.name, model, corpus, judge_rows(model, scores))
+
+
+def fit_table(
+    table: Table,
+    encoder: LoadedEncoder,
+    detector: str,
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    known: list[str] | None = None,
+    max_false_alarms: float | None = None,
+    max_false_share: float | None = None,
+    flag_rate: float | None = None,
+    seed: int = 0,
+    keep_examples: int = 0,
+    cascade: bool = False,
+    strict: bool = False,
+    progress: OpenProgress,
+) -> tuple[TextOutlierDetector, Corpus]:
+    """A model fitted on all rows of a table that have a text, and the corpus they make."""
+    rules = {"max_false_alarms": max_false_alarms, "max_false_share": max_false_share, "flag_rate": flag_rate}
+    chosen: dict[str, Any] = {rule: value for rule, value in rules.items() if value is not None}
+    if chosen:  # what cannot be is refused now rather than after the work
+        threshold(**chosen)
+    if label_column is not None:
+        table.require_column(label_column, "--label-column")
+    column = table.text_column(text_column, besides=(label_column,))
+    corpus = read_corpus(table, column, label_column=label_column, known=known, strict=strict)
+    model = TextOutlierDetector(encoder, detector, keep_examples=keep_examples, cascade=cascade, random_state=seed)
+    with progress("encoding") as show:
+        encoder.progress = show
+        model.fit(corpus.texts, corpus.labels)
+    if chosen:
+        model.set_threshold(**chosen)
+    if promise := model.info()["cascade"]:
+        warn_of_share(promise["expected_share"])
+    return model, corpus

@@ -1,0 +1,102 @@
+"""Which way a job goes: through a pipe, to one file, or to a folder of parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from strays.errors import DataError, UsageError
+from strays.jobs.score.engine import Engine, LocalEngine
+from strays.jobs.score.job import Job
+from strays.jobs.score.progress import RowProgress
+from strays.jobs.score.rows import Scorer, ScoreSummary
+from strays.jobs.score.stream import score_table, stream_format
+from strays.jobs.score.to_file import score_to_file
+from strays.jobs.score.to_folder import score_to_folder
+from strays.tables import PART_ROWS, find_files, format_of, open_table
+
+
+def score_files(
+    model: Scorer,
+    source: str,
+    out: str,
+    *,
+    text_column: str | None = None,
+    format: str | None = None,
+    out_format: str | None = None,
+    part_rows: int | None = None,
+    strict: bool = False,
+    safe_cells: bool = False,
+    restart: bool = False,
+    progress: RowProgress | None = None,
+    engine: Engine | None = None,
+) -> ScoreSummary:
+    """Score the rows of a file, of all files in a folder, or of stdin ('-'), and write them with their scores.
+
+    `out` is a file, stdout ('-'), or a folder: one that is there, a name that ends in a slash, or, where the source is
+    a folder, a name that tells no format. Of pipes and stdin nothing is kept; everything else goes on where it stopped.
+    `engine` is who does it: this process, where not given, or a cluster (strays.engines.ray.RayEngine).
+    """
+    part_rows = PART_ROWS if part_rows is None else part_rows
+    if part_rows < 1:
+        raise UsageError(f"part_rows is {part_rows}; expected at least 1")
+    progress = progress or RowProgress()
+    to_folder = _names_a_folder(out, source)
+    if _is_stream(source) or _is_stream(out):
+        if to_folder or Path(source).is_dir():
+            raise UsageError(f"{source} to {out}: a folder cannot be read from or written to a pipe; name a file")
+        if engine is not None:
+            raise UsageError(f"{source} to {out}: a cluster works on files that its nodes see; name files, not pipes")
+        table = open_table(source, format, text_column=text_column)
+        with progress.bar("scoring", 0, None):
+            return score_table(
+                model,
+                table,
+                table.text_column(text_column),
+                out,
+                out_format=stream_format(table, out, out_format),
+                strict=strict,
+                safe_cells=safe_cells,
+                progress=progress.reach,
+            )
+    _require_apart(source, out)
+    job = Job(
+        model=model,
+        source=source,
+        out=out,
+        inputs=find_files(source, format),
+        asked_column=text_column,
+        out_format=out_format,
+        part_rows=part_rows,
+        strict=strict,
+        safe_cells=safe_cells,
+        restart=restart,
+        progress=progress,
+        engine=engine or LocalEngine(),
+    )
+    return score_to_folder(job) if to_folder else score_to_file(job)
+
+
+def _is_stream(path: str) -> bool:
+    return path == "-" or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir())
+
+
+def _names_a_folder(out: str, source: str) -> bool:
+    if out.endswith("/") or Path(out).is_dir():
+        return True
+    if not Path(source).is_dir() or out == "-":
+        return False
+    try:
+        format_of(out)
+    except DataError:
+        return True
+    return False
+
+
+def _require_apart(source: str, out: str) -> None:
+    into, where = Path(out).resolve(), Path(source).resolve()
+    if into == where:
+        raise UsageError(f"{out}: is the input itself; write to another place")
+    if where in into.parents:
+        raise UsageError(f"{out}: is inside the input {source}, whose files it would become one of; write elsewhere")
+    if not into.parent.is_dir():
+        raise DataError(f"{out}: there is no folder {into.parent}; make it first")

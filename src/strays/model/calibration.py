@@ -1,0 +1,158 @@
+"""From scores to p-values, and from what a user can stand to a threshold.
+
+    p(x) = (1 + how many of m held-out normals score at least T(x)) / (m + 1)
+
+If the held-out rows are normal and a fresh normal text is like them, P(p <= a) <= a: flagging p <= a raises false
+alarms on at most a share a of the normals (split conformal prediction; Vovk et al. 2005). Held-out rows that are
+anomalies nobody has labelled, and score high, make the p-values larger, that is, more cautious.
+
+Where normals are few, each is scored by a detector fitted on the others' folds, and fresh texts by one fitted on all
+(cross-fitting). The detectors of the folds know a little less, so that distances from what is held out are a little
+larger than from fresh texts: on the cautious side again. It takes scores that compare from fit to fit, so that networks
+are not cross-fitted. benchmarks/validity.py measures both ways.
+
+Of n texts scored together, with p_(1) <= ... <= p_(n), flagging those up to the last p_(k) <= q k / n makes at most a
+share q of the flagged ones false, in expectation (Benjamini and Hochberg 1995; for p-values that share held-out rows,
+Bates et al. 2023).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Literal
+
+import numpy as np
+
+from strays.detectors.arrays import Array, check_arrays
+from strays.detectors.sampling import evenly
+from strays.errors import UsageError
+
+Rule = Literal["max_false_alarms", "max_false_share", "flag_rate", "top"]
+# Scores kept of a corpus, and texts held out of one: more change no threshold that matters.
+MOST_KEPT = 100_000
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """What a user wants flagged. Build it with `threshold`, which checks it."""
+
+    rule: Rule
+    value: float
+
+    @property
+    def together(self) -> bool:
+        """Whether a text's flag depends on the others scored with it."""
+        return self.rule in ("max_false_share", "top")
+
+    def __str__(self) -> str:
+        if self.rule == "max_false_alarms":
+            return f"false alarms on at most {self.value:.3g} of the normal texts (p-value <= {self.value:.3g})"
+        if self.rule == "max_false_share":
+            return f"as many of the texts scored together as leave at most {self.value:.3g} of the flagged ones normal"
+        if self.rule == "flag_rate":
+            return f"the highest-scoring share {self.value:.3g} of texts like those it was fitted on"
+        return f"the {self.value:.0f} highest-scoring texts of those scored together"
+
+
+def threshold(
+    *,
+    max_false_alarms: float | None = None,
+    max_false_share: float | None = None,
+    flag_rate: float | None = None,
+    top: int | None = None,
+) -> Threshold:
+    """A threshold from the one option that is given."""
+    options = {
+        "max_false_alarms": max_false_alarms,
+        "max_false_share": max_false_share,
+        "flag_rate": flag_rate,
+        "top": top,
+    }
+    given = {rule: value for rule, value in options.items() if value is not None}
+    if len(given) != 1:
+        got = " and ".join(given) or "none of them"
+        raise UsageError(f"got {got}; expected exactly one of {', '.join(options)}")
+    rule, value = next(iter(given.items()))
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise UsageError(f"{rule} is {value!r}; expected a number")
+    if rule == "top" and (value != int(value) or value < 0):
+        raise UsageError(f"top is {value}; expected a whole number of texts, 0 or more")
+    if rule != "top" and not 0 <= value <= 1:
+        raise UsageError(f"{rule} is {value}; expected a share between 0 and 1")
+    return Threshold(rule, value)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Sorted scores of held-out normals, and of the whole corpus the model was fitted on."""
+
+    normal_scores: np.ndarray
+    corpus_scores: np.ndarray
+
+    @classmethod
+    def from_scores(cls, normal_scores: np.ndarray, corpus_scores: np.ndarray) -> Calibration:
+        """From scores in any order."""
+        return cls(np.sort(normal_scores), evenly(np.sort(corpus_scores), MOST_KEPT))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """As plain arrays, for a model's folder."""
+        return {"normal_scores": self.normal_scores, "corpus_scores": self.corpus_scores}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Calibration:
+        """From what to_arrays gave."""
+        sorted_scores = {name: Array((name,), ascending=True) for name in ("normal_scores", "corpus_scores")}
+        check_arrays(arrays, sorted_scores)
+        return cls(arrays["normal_scores"], arrays["corpus_scores"])
+
+    @property
+    def lowest_p_value(self) -> float:
+        """No text can get a p-value below this; more held-out normals lower it."""
+        return 1 / (len(self.normal_scores) + 1)
+
+    def default_threshold(self) -> Threshold:
+        """At most 5 % false alarms, or, with few held-out texts, the lowest rate they can tell."""
+        return Threshold("max_false_alarms", max(0.05, self.lowest_p_value))
+
+    def fewest_flagged(self, wanted: Threshold, n: int) -> int:
+        """How many of n texts scored together must share the lowest p-value for max_false_share to flag any."""
+        return math.ceil(n * self.lowest_p_value / max(wanted.value, 1e-12) - 1e-9)
+
+    def p_value(self, scores: np.ndarray) -> np.ndarray:
+        """The share of fresh normal texts expected to score at least this high; ties count as at least."""
+        m = len(self.normal_scores)
+        at_least = m - np.searchsorted(self.normal_scores, scores, side="left")
+        return (1 + at_least) / (m + 1)
+
+    def offset(self, wanted: Threshold, scores: np.ndarray) -> float:
+        """The score above which texts are flagged; `scores` are those scored together, which some rules look at."""
+        if wanted.rule == "max_false_alarms":
+            m = len(self.normal_scores)
+            return _score_exceeded_by(self.normal_scores, int(wanted.value * (m + 1) + 1e-9) - 1)
+        if wanted.rule == "max_false_share":
+            p = np.sort(self.p_value(scores))
+            few_enough = np.flatnonzero(p <= wanted.value * np.arange(1, len(p) + 1) / max(len(p), 1) + 1e-12)
+            rate = float(p[few_enough[-1]]) if len(few_enough) else 0.0
+            return self.offset(Threshold("max_false_alarms", rate), scores)
+        if wanted.rule == "flag_rate":
+            return _score_exceeded_by(self.corpus_scores, int(wanted.value * len(self.corpus_scores) + 1e-9))
+        return _score_exceeded_by(np.sort(scores), int(wanted.value))
+
+    def flagged(self, wanted: Threshold, scores: np.ndarray) -> np.ndarray:
+        """Which texts are past the threshold; of ties at the edge of `top`, the first ones."""
+        if wanted.rule == "top":
+            flags = np.zeros(len(scores), dtype=bool)
+            flags[np.argsort(-scores, kind="stable")[: int(wanted.value)]] = True
+            return flags
+        return scores > self.offset(wanted, scores)
+
+
+def _score_exceeded_by(ascending: np.ndarray, count: int) -> float:
+    """The score that at most `count` of these exceed; infinite where even none is too many, or all are few enough."""
+    if count < 0:
+        return float("inf")
+    if count >= len(ascending):
+        return float("-inf")
+    return float(ascending[len(ascending) - 1 - count])

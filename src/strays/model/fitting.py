@@ -1,0 +1,83 @@
+"""A detector is fitted, and says what it thinks of normal texts that it has not seen: calibration rests on those.
+
+Few texts are all held out in turn, in folds, and the detector is fitted on all of them; of many, and where scores do
+not compare from fit to fit, a share is held out once for all. calibration.py says what either is worth.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import clone
+
+from strays.detectors import Detector
+from strays.errors import DataError
+from strays.model.calibration import MOST_KEPT
+
+# Fewer different texts than this leave nothing to compare a text with.
+FEWEST_TEXTS = 3
+# Up to this many presumed normal texts all are held out in turn, in folds; of more, a share is held out once for all.
+MOST_IN_FOLDS = 2000
+HELD_OUT = 0.2
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted detector, the rows held out, and their scores by detectors that had not seen them.
+
+    All rows were held out in `n_folds` turns; with 0, those rows once for all.
+    """
+
+    detector: Detector
+    held_out: np.ndarray
+    held_out_scores: np.ndarray
+    n_folds: int
+
+
+def fit_and_hold_out(
+    detector: Detector, X: np.ndarray, y: np.ndarray, share: float | None, random_state: int | None
+) -> Fitted:
+    """Fit a detector on embeddings and labels. `share` of the presumed normal rows is held out; None: what suits."""
+    normals = np.random.default_rng(random_state).permutation(np.flatnonzero(y >= 0))
+    if share is None and len(normals) <= MOST_IN_FOLDS and detector.comparable_fits:
+        folds = _folds(X, normals, 10 if len(normals) <= MOST_IN_FOLDS // 4 else 5)
+        in_turn = [_fit_without(detector, X, y, fold).anomaly_score(X[fold]) for fold in folds]
+        return Fitted(detector.fit(X, y), np.concatenate(folds), np.concatenate(in_turn), len(folds))
+    wanted = math.floor((share or HELD_OUT) * len(normals))
+    held_out = normals[: min(max(1, wanted), len(normals) - 2, MOST_KEPT)]
+    fitted = _fit_without(detector, X, y, held_out)
+    return Fitted(fitted, held_out, fitted.anomaly_score(X[held_out]), 0)
+
+
+def require_variety(texts: list[str], y: np.ndarray) -> None:
+    """Raise unless there are enough different texts to learn from."""
+    presumed_normal = {text for text, label in zip(texts, y, strict=True) if label >= 0}
+    if texts and not presumed_normal:
+        raise DataError(
+            f"all {len(texts)} texts are labelled anomaly; expected normal or unlabelled texts too, to learn from"
+        )
+    if len(presumed_normal) < FEWEST_TEXTS:
+        raise DataError(
+            f"got {len(texts)} texts, {len(presumed_normal)} of them normal or unlabelled and different from one "
+            f"another; expected at least {FEWEST_TEXTS} such texts to tell what is normal, better a hundred"
+        )
+
+
+def _folds(X: np.ndarray, rows: np.ndarray, k: int) -> list[np.ndarray]:
+    """The rows dealt into k parts, so that what is left without one of them is never all equal.
+
+    Rows unlike the commonest one are dealt first; where there is only one such row, it stays in every fit.
+    """
+    _, which, counts = np.unique(X[rows], axis=0, return_inverse=True, return_counts=True)
+    unlike = which.reshape(-1) != counts.argmax()
+    dealt = np.r_[rows[unlike], rows[~unlike]] if unlike.sum() > 1 else rows[~unlike]
+    k = min(k, len(dealt))
+    return [dealt[i::k] for i in range(k)]
+
+
+def _fit_without(detector: Detector, X: np.ndarray, y: np.ndarray, held_out: np.ndarray) -> Detector:
+    seen = np.ones(len(X), dtype=bool)
+    seen[held_out] = False
+    return clone(detector).fit(X[seen], y[seen])

@@ -1,0 +1,188 @@
+"""A fitted model to a config and arrays, and back; persistence.py writes and reads their folder.
+
+Only classes from the registry DETECTORS are built, and every value is checked before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from strays import __version__
+from strays.detectors import DETECTORS, Detector, detector_class
+from strays.encoders import Encoder, load_encoder
+from strays.encoders.settings import EncoderSettings, whole_number
+from strays.errors import ModelError
+from strays.model.calibration import Calibration, Threshold, threshold
+from strays.model.cascade import Cascade
+from strays.model.explanation import Examples
+from strays.model.folder import load_folder, save_folder
+
+
+@dataclass(frozen=True)
+class FitSummary:
+    """What a model was fitted on. Its p-values rest on `n_held_out` texts: a share, or all in `n_folds` turns."""
+
+    n_texts: int
+    n_normal: int
+    n_anomaly: int
+    n_unlabelled: int
+    n_held_out: int
+    n_folds: int = 0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """All that a fitted model is made of, its detector being fitted."""
+
+    encoder: Encoder
+    # Where the model was saved: the fingerprint of the encoder it was fitted with.
+    expected_fingerprint: str | None
+    detector: Detector
+    calibration: Calibration
+    threshold: Threshold
+    examples: Examples
+    cascade: Cascade | None
+    summary: FitSummary
+    held_out: float | None
+    keep_examples: int
+    random_state: int | None
+
+
+def save_parts(path: str | Path, parts: Parts) -> None:
+    """Write a model's folder; an older model there is replaced."""
+    name = detector_config(parts.detector)["name"]
+    if name not in DETECTORS:
+        raise ModelError(f"a {name} cannot be saved; expected one of {', '.join(DETECTORS)}")
+    save_folder(path, {"strays_version": __version__} | _config(parts), _arrays(parts))
+
+
+def load_parts(
+    path: str | Path,
+    *,
+    encoder: Encoder | None = None,
+    cascade: Encoder | None = None,
+    device: str = "auto",
+    progress: Callable[[int, int], None] | None = None,
+) -> Parts:
+    """Read a model's folder. `encoder` and `cascade` are objects for a model that was fitted with such."""
+    config, arrays = load_folder(path)
+    try:
+        _check_config(config)
+        settings = config["encoder"]["settings"]
+        if encoder is None and settings is None:
+            raise ModelError("was fitted with an encoder object, which is not saved; pass it: load(..., encoder=...)")
+        detector = detector_class(config["detector"]["name"])(**config["detector"]["params"])
+        state, examples, calibration, head = (
+            {key.removeprefix(place): a for key, a in arrays.items() if key.startswith(place)}
+            for place in ("detector/", "examples/", "calibration/", "cascade/")
+        )
+        if encoder is None:
+            # Models older than the choice of a precision are of full precision.
+            asked = EncoderSettings(**{"precision": "full", **settings})
+            encoder = load_encoder(**asked.to_dict(), device=device, progress=progress)
+        detector.set_state(state)
+        return Parts(
+            encoder=encoder,
+            expected_fingerprint=config["encoder"]["fingerprint"],
+            detector=detector,
+            calibration=Calibration.from_arrays(calibration),
+            threshold=threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]}),
+            summary=FitSummary(**config["summary"]),
+            examples=Examples.from_arrays(examples, detector.n_features_in_),
+            cascade=_load_cascade(config.get("cascade"), cascade, head),
+            held_out=config["held_out"],
+            keep_examples=config["keep_examples"],
+            random_state=config["random_state"],
+        )
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ModelError(f"{path}: the model's files do not fit together ({error!r:.300}); fit it again") from error
+
+
+def fingerprint(parts: Parts) -> str:
+    """Hash of all that a score depends on; the threshold, which can be chosen anew, is no part of it."""
+    config = {key: value for key, value in _config(parts).items() if key != "threshold"}
+    hashed = hashlib.sha256(json.dumps(config, sort_keys=True, default=repr).encode())
+    for name, array in sorted(_arrays(parts).items()):
+        hashed.update(f"{name} {array.dtype} {array.shape}".encode())
+        hashed.update(np.ascontiguousarray(array).tobytes())
+    return hashed.hexdigest()
+
+
+def detector_config(detector: Detector) -> dict[str, Any]:
+    """A detector's name, the registered one where it has one, and its parameters, as plain data."""
+    path = f"{type(detector).__module__}:{type(detector).__name__}"
+    params = detector.get_params()
+    if isinstance(params.get("random_state"), np.random.RandomState):
+        params["random_state"] = None
+    return {
+        "name": next((name for name, known in DETECTORS.items() if known == path), type(detector).__name__),
+        "params": {key: value.item() if isinstance(value, np.generic) else value for key, value in params.items()},
+    }
+
+
+def _config(parts: Parts) -> dict[str, Any]:
+    encoder = _encoder_config(parts.encoder)
+    return {
+        "encoder": encoder | {"fingerprint": parts.expected_fingerprint or encoder["fingerprint"]},
+        "cascade": _encoder_config(parts.cascade.encoder) if parts.cascade else None,
+        "detector": detector_config(parts.detector),
+        "held_out": parts.held_out,
+        "keep_examples": parts.keep_examples,
+        "random_state": None if parts.random_state is None else int(parts.random_state),
+        "threshold": asdict(parts.threshold),
+        "summary": asdict(parts.summary),
+    }
+
+
+def _encoder_config(encoder: Encoder) -> dict[str, Any]:
+    settings = getattr(encoder, "pinned", None)
+    return {
+        "settings": settings.to_dict() if settings else None,
+        "fingerprint": getattr(encoder, "fingerprint", None),
+    }
+
+
+def _arrays(parts: Parts) -> dict[str, np.ndarray]:
+    arrays = {f"detector/{name}": array for name, array in parts.detector.get_state().items()}
+    arrays |= {f"examples/{name}": array for name, array in parts.examples.to_arrays().items()}
+    if parts.cascade:
+        arrays |= {f"cascade/{name}": array for name, array in parts.cascade.to_arrays().items()}
+    return arrays | {f"calibration/{name}": array for name, array in parts.calibration.to_arrays().items()}
+
+
+def _check_config(config: dict[str, Any]) -> None:
+    """Raise unless what a saved model says of itself could have been written by save."""
+    held_out, seed, summary = config["held_out"], config["random_state"], config["summary"]
+    if held_out is not None and not (isinstance(held_out, float) and 0 < held_out < 1):
+        raise ModelError(f"held_out is {held_out!r:.60}; expected a share between 0 and 1, or nothing. Fit it again")
+    if seed is not None and not whole_number(seed, high=2**64):
+        raise ModelError(f"random_state is {seed!r:.60}; expected a whole number or nothing. Fit it again")
+    counts = {"keep_examples": config["keep_examples"], **summary}
+    for name, value in counts.items():
+        if not whole_number(value, high=2**63):
+            raise ModelError(f"{name!r:.60} is {value!r:.60}; expected a whole number of texts. Fit it again")
+    for part in filter(None, (config["encoder"], config.get("cascade"))):
+        settings, found = part["settings"], part["fingerprint"]
+        # An encoder that is found by its name is used only if it is the one the model was fitted with.
+        if not isinstance(found, str if settings is not None else str | None):
+            raise ModelError(f"an encoder's fingerprint is {found!r:.60}; expected its hash. Fit it again")
+
+
+def _load_cascade(saved: dict[str, Any] | None, given: Encoder | None, arrays: dict[str, np.ndarray]) -> Cascade | None:
+    if saved is None:
+        return None
+    if given is None and saved["settings"] is None:
+        raise ModelError(
+            "its cascade was fitted with an encoder object, which is not saved; pass it: load(..., cascade=...)"
+        )
+    encoder = given or load_encoder(**EncoderSettings(**saved["settings"]).to_dict())
+    return Cascade.from_arrays(encoder, arrays, saved["fingerprint"])

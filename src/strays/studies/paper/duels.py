@@ -1,0 +1,104 @@
+"""AI-SVDD against the classifiers of the unseen studies: who wins where, in tables and sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from statistics import fmean
+
+from strays.studies.paper.methods import CLASSIFIERS
+from strays.studies.paper.tables import TITLES, Every, Table, interval, share, values, where
+
+# What an unseen study tests, and how to say it.
+TESTS = {"seen": "of the known kind", "unseen": "of kinds never seen"}
+
+
+@dataclass(frozen=True)
+class Duel:
+    """A method less a classifier in AUC, on one corpus, kind of test and p: mean over runs and its 95 % half width."""
+
+    corpus: str
+    encoder: str
+    test: str
+    pollution: float
+    method: str
+    other: str
+    lead: float
+    half_width: float
+
+    @property
+    def winner(self) -> str:
+        """'AI-SVDD' or the classifier where the interval leaves out zero."""
+        if abs(self.lead) <= self.half_width:
+            return "even"
+        return "AI-SVDD" if self.lead > 0 else TITLES[self.other]
+
+
+def duels(every: Every, method: str) -> list[Duel]:
+    """A method against each classifier. Known kinds share their normals, so that a run counts once: its mean."""
+    found = []
+    for corpus, rows in every.items():
+        settings = product(values(rows, "encoder"), TESTS, values(rows, "pollution"), CLASSIFIERS)
+        for encoder, test, p, other in settings:
+            own = [row for row in where(rows, encoder=encoder, pollution=p) if test in row]
+            ours, theirs = (
+                {(row["seed"], row["known"]): row[test]["auc"] for row in where(own, method=name)}
+                for name in (method, other)
+            )
+            by_seed: dict[int, list[float]] = {}
+            for run in [run for run in ours if run in theirs]:
+                by_seed.setdefault(run[0], []).append(ours[run] - theirs[run])
+            if by_seed:
+                lead = interval([fmean(differences) for differences in by_seed.values()])
+                found.append(Duel(corpus, encoder, test, p, method, other, *lead))
+    return found
+
+
+def duel_table(every: Every, method: str) -> Table:
+    """All duels of a method; one line for corpus, test and p."""
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for duel in duels(every, method):
+        key = (duel.corpus, duel.encoder, duel.test, share(duel.pollution))
+        lines.setdefault(key, []).extend([f"{100 * duel.lead:+.2f} ± {100 * duel.half_width:.2f}", duel.winner])
+    header = ["corpus", "encoder", "test anomalies", "p"]
+    for other in CLASSIFIERS:
+        header += [f"AUC less {TITLES[other]}", "winner"]
+    return Table(
+        f"{TITLES[method]}, against classifiers; mean over known kinds, interval over runs",
+        header,
+        [[*key, *cells] for key, cells in lines.items()],
+    )
+
+
+def duel_sentences(against: Every) -> list[str]:
+    """Who wins how often, and who is best where, one a line."""
+    lines = []
+    for method in ("ai-svdd-paper", "ai-svdd"):
+        for test, words in TESTS.items():
+            winners = [duel.winner for duel in duels(against, method) if duel.test == test]
+            ours, even = winners.count("AI-SVDD"), winners.count("even")
+            if winners:
+                lines.append(
+                    f"**Against classifiers, {TITLES[method]}**, test anomalies {words}: of {len(winners)} "
+                    f"combinations of corpus, encoder, p and classifier, AI-SVDD wins {ours} by AUC, the classifier "
+                    f"wins {len(winners) - ours - even}, and {even} are even."
+                )
+    for corpus, every in against.items():
+        encoder = values(every, "encoder")[0]
+        rows = where(every, encoder=encoder)
+        for test, words in TESTS.items():
+            best: dict[str, list[str]] = {}
+            for p in values(rows, "pollution"):
+                score = {
+                    name: fmean(row[test]["auc"] for row in found)
+                    for name in values(rows, "method")
+                    if (found := [row for row in where(rows, method=name, pollution=p) if test in row])
+                }
+                if score:
+                    best.setdefault(max(score, key=lambda name: score[name]), []).append(share(p))
+            if best:
+                at = [f"{TITLES[name]} at {', '.join(ps) if len(best) > 1 else 'every p'}" for name, ps in best.items()]
+                lines.append(
+                    f"**Highest mean AUC on {corpus}**, encoder {encoder}, test anomalies {words}: {'; '.join(at)}."
+                )
+    return lines

@@ -1,0 +1,131 @@
+"""What the desk's tests share: a desk on a fake encoder, and one served by a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from strays.apps.review.desk import Desk
+from strays.apps.review.learner import Learner, Ranking
+from strays.apps.review.store import Entry, LabelStore
+from strays.errors import DataError
+from strays.model import TextOutlierDetector
+from tests.conftest import HashEncoder, farm_texts
+
+SPAM = ["win big cash now click here", "free cash win now", "click here to win free cash", "cash cash cash now"]
+
+
+class QuickLearner(Learner):
+    """Scores texts by their place and labels, at once: each anomaly learnt raises the texts after it."""
+
+    def learn(self, labels: Any) -> Ranking:
+        self.learnt = [*getattr(self, "learnt", []), list(labels)]
+        if labels.count("anomaly") == len(labels):
+            raise DataError("all texts are labelled anomaly")
+        n = len(labels)
+        score = np.linspace(1, 0, n)
+        for place, label in enumerate(labels):
+            if label == "anomaly":
+                score[place + 1 : place + 2] += 2
+        p = 1 - score / (1 + score.max())
+        return Ranking(self.model, score, p, p < 0.1, sum(x is not None for x in labels), 0.0)
+
+
+@cache
+def some_model() -> TextOutlierDetector:
+    """A model that was fitted on a few texts."""
+    return TextOutlierDetector(HashEncoder()).fit(farm_texts(9))
+
+
+def make_desk(
+    path: Path,
+    texts: list[str] | None = None,
+    *,
+    given: dict[str, str] | None = None,
+    every: int = 5,
+    quick: bool = True,
+) -> Desk:
+    """A desk on farm texts with a fake encoder; a quick one does not fit at all."""
+    texts = texts if texts is not None else farm_texts(40)
+    store = LabelStore(path)
+    store.put_texts(Entry(text, 1, (row,), (given or {}).get(text)) for row, text in enumerate(texts, 1))
+    store.set(encoder={"name": "hash"}, detector="auto", file="farm.csv")
+    kept, encoder = store.texts(), HashEncoder()
+    all_texts = [entry.text for entry in kept.values()]
+    learner = (QuickLearner if quick else Learner)(all_texts, encoder.encode(all_texts), encoder)
+    if quick:
+        learner.model = some_model()
+    return Desk(store, kept, learner, every=every)
+
+
+class Served:
+    """`strays review` in a process of its own, and a client that knows its token."""
+
+    def __init__(self, *args: object) -> None:
+        command = [sys.executable, "-m", "strays", "review", *map(str, args), "--no-browser"]
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        self.link = self.process.stdout.readline().strip()
+        if not self.link:
+            raise RuntimeError(self.process.communicate()[1])
+        self.base, self.token = self.link.split("/?token=")
+        self.http = httpx.Client(base_url=self.base, headers={"authorization": f"Bearer {self.token}"}, timeout=60)
+
+    def get(self, path: str, **params: object) -> Any:
+        answer = self.http.get(f"/api/{path}", params=params)
+        assert answer.status_code < 300, answer.text
+        return answer.json()
+
+    def judge(self, ids: list[int], verdict: str, who: str = "ada", client: str = "a") -> Any:
+        body = {"ids": ids, "verdict": verdict, "who": who, "client": client}
+        answer = self.http.post("/api/verdicts", json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def undo(self, who: str = "ada", client: str = "a") -> Any:
+        return self.http.post("/api/undo", json={"who": who, "client": client}).json()
+
+    def end(self, how: int = signal.SIGINT) -> tuple[int, str, str]:
+        """Exit code, and what was printed after the link."""
+        self.http.close()
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err
+
+
+@pytest.fixture
+def serve(tmp_path: Path, tiny_bert: Path) -> Iterator[Callable[..., Served]]:
+    """Starts desks on the tiny encoder; those still there in the end are ended."""
+    started: list[Served] = []
+
+    def start(*args: object, encoder: bool = True) -> Served:
+        started.append(Served(*args, *(["--encoder", tiny_bert] if encoder else [])))
+        return started[-1]
+
+    yield start
+    for served in started:
+        if served.process.poll() is None:
+            served.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def farm_csv(tmp_path: Path) -> Path:
+    path = tmp_path / "farm.csv"
+    path.write_text("text\n" + "".join(f"{text}\n" for text in [*farm_texts(60), *SPAM, farm_texts(1)[0]]))
+    return path

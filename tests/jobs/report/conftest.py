@@ -1,0 +1,48 @@
+"""Scans to report on, made with a fake encoder; no file is read."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+from strays.jobs.corpus import Corpus
+from strays.jobs.report.facts import facts
+from strays.jobs.scan import Scan
+from strays.jobs.score import judge_rows
+from strays.model import TextOutlierDetector
+from tests.conftest import HashEncoder, farm_texts
+
+SPAM = ["win big cash now click here", "free cash win now", "click here to win free cash", "cash cash cash now"]
+
+
+def no_progress(what: str) -> Any:
+    return nullcontext(lambda done, total=None: None)
+
+
+def scan_of(texts: list[str], labels: list[str | None] | None = None, detector: str = "auto", **rule: float) -> Scan:
+    """A scan as scan_table makes it, of a file with one row without a text in the beginning."""
+    labels = labels or [None] * len(texts)
+    corpus = Corpus(texts, labels, list(range(1, len(texts) + 1)), len(texts) + 1)
+    model = TextOutlierDetector(HashEncoder(), detector, keep_examples=200).fit(texts, labels)
+    if rule:
+        model.set_threshold(**rule)
+    scores = np.r_[np.nan, model.training_scores_]
+    return Scan("folder/texts.csv", model, corpus, judge_rows(model, scores))
+
+
+def facts_of(scan: Scan, **options: Any) -> dict[str, Any]:
+    return facts(scan, **{"fitted_here": True, "progress": no_progress, **options})
+
+
+@pytest.fixture(scope="session")
+def scan() -> Scan:
+    return scan_of(farm_texts(120) + SPAM)
+
+
+@pytest.fixture(scope="session")
+def labelled() -> Scan:
+    texts = farm_texts(120) + SPAM
+    return scan_of(texts, ["normal" if i % 2 else None for i in range(120)] + ["anomaly"] * 4)
