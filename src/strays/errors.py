@@ -1,12 +1,48 @@
-"""The few ways strays can fail. Each message says what was got, what was expected and what to do."""
+"""The few ways strays can fail. Each message says what was got, what was expected and what to do.
+
+Messages speak of parameters by their Python names, in braces, and list them in `param`; a front end that calls them
+something else renders the message its own way:
+
+    error = UsageError("{flag_rate} is 2; must be between 0 and 1", param="flag_rate")
+    str(error)                      # flag_rate is 2; must be between 0 and 1
+    error.named(option)             # --flag-rate is 2; must be between 0 and 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
 
 
-class StraysError(Exception):
+class _Message:
+    """A message whose `params` can be named in another way. Braces around anything else are left as they are."""
+
+    def __init__(self, message: str, *, param: str | Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.params = (param,) if isinstance(param, str) else tuple(param)
+
+    @property
+    def param(self) -> str | None:
+        """The parameter that the message is about; the first of several."""
+        return self.params[0] if self.params else None
+
+    def named(self, name: Callable[[str], str]) -> str:
+        """The message with every parameter called as `name` says."""
+        message = self.message
+        for param in self.params:
+            message = message.replace(f"{{{param}}}", name(param))
+        return message
+
+    def __str__(self) -> str:
+        return self.named(str)
+
+
+class StraysError(_Message, Exception):
     """Base of every error that strays raises on purpose."""
 
 
 class UsageError(StraysError, ValueError):
-    """strays was called wrongly: an option, parameter or combination that cannot work."""
+    """A parameter, an option or a combination of them that cannot work."""
 
 
 class DataError(StraysError, ValueError):
@@ -14,7 +50,7 @@ class DataError(StraysError, ValueError):
 
 
 class NoRowsError(DataError):
-    """A file is in order but holds no rows; in a folder of files it is passed over."""
+    """A file is valid but holds no rows; in a folder of files it is skipped."""
 
 
 class EncoderError(StraysError):
@@ -26,17 +62,17 @@ class ModelError(StraysError):
 
 
 class ClusterError(StraysError):
-    """A cluster cannot be reached, or does not hold out."""
+    """A cluster cannot be reached, or fails while a job runs."""
 
 
 class CollapseError(StraysError):
     """A network mapped every text to the same point, so its scores would mean nothing."""
 
 
-class StraysWarning(UserWarning):
+class StraysWarning(_Message, UserWarning):
     """Something works, but probably not as its user expects."""
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what another library says went wrong; its type where it says nothing."""
+    """The first line of another library's error message, or its type if there is no message."""
     return next(iter(str(error).splitlines()), type(error).__name__)
