@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 
-class _Message:
+class _Message(Exception):  # noqa: N818
     """A message whose `params` can be named in another way. Braces around anything else are left as they are."""
 
     def __init__(self, message: str, *, param: str | Iterable[str] = ()) -> None:
@@ -37,7 +37,7 @@ class _Message:
         return self.named(str)
 
 
-class StraysError(_Message, Exception):
+class StraysError(_Message):
     """Base of every error that strays raises on purpose."""
 
 
