@@ -1,0 +1,48 @@
+"""What version 0.1 wrote still opens: models with the scores they gave then, and a project with its verdicts."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strays import TextOutlierDetector
+
+DATA = Path(__file__).parent / "data" / "0.1"
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, list[dict[str, str]]]:
+    """The rows that models of 0.1 scored, by the model's name."""
+    found = {}
+    for name in ("model", "ai-svdd"):
+        with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            found[name] = list(csv.DictReader(file))
+    return found
+
+
+@pytest.mark.parametrize("name", ["model", "ai-svdd"])
+def test_a_model_gives_the_scores_of_then(name: str, rows: dict[str, list[dict[str, str]]]) -> None:
+    scores = TextOutlierDetector.load(DATA / name).score([row["text"] for row in rows[name]])
+    then = {key: [float(row[key]) for row in rows[name]] for key in ("anomaly_score", "p_value")}
+    np.testing.assert_allclose(scores.anomaly_score, then["anomaly_score"], rtol=1e-3)
+    # A p-value is a rank: scores that are nearly equal may change places on another processor.
+    np.testing.assert_allclose(scores.p_value, then["p_value"], atol=0.04)
+    assert [f"{flagged}".lower() for flagged in scores.flagged] == [row["flagged"] for row in rows[name]]
+
+
+def test_a_saved_copy_is_the_same_model(tmp_path: Path) -> None:
+    model = TextOutlierDetector.load(DATA / "model")
+    model.save(tmp_path / "copy")
+    assert TextOutlierDetector.load(tmp_path / "copy").fingerprint == model.fingerprint
+    assert model.version == "ddcb583f3bdc1ff6"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("pile.csv", "pile.csv.strays"):
+        shutil.copy(DATA / name, tmp_path)
+    return tmp_path / "pile.csv"
