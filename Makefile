@@ -1,23 +1,36 @@
-# Everything runs in .venv, which the first command makes.
+# Everything runs in .venv, which the first command makes. `make test` is all that a change needs before its review.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Stamps: what the program needs, and what working on it needs besides.
+# Stamps: what the program needs, what `make test` and `make check` need, and what all of the tests need.
 RUNS := $(VENV)/.runs
+TESTS := $(VENV)/.tests
 INSTALLED := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Tests of one file share fixtures, so they run in one process. More workers: make test WORKERS=8
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# Markers of the tests that take long; pyproject.toml says what each means.
+LONG := process or browser or cluster or attack or slow
+# Library switches that give the results of a processor with AVX2 and without AVX-512. ONNX Runtime has no such switch.
+AVX2 := OPENBLAS_CORETYPE=Haswell MKL_ENABLE_INSTRUCTIONS=AVX2 ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 \
+	ARROW_USER_SIMD_LEVEL=AVX2 NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR"
 DATA ?= $(STRAYS_DATA)
 # Corpora that the default encoder reads; the Chinese one (5.3) needs an encoder of its own, given by hand.
 ENGLISH := 5.1 5.2-ag 5.2-yelp 5.2-rct banking bbc csabstruct email newsgroups polarity
 
-.PHONY: install demo test check bench page clean
+.PHONY: install demo test test-all test-avx2 coverage check bench page clean
 
 $(RUNS): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -e ".[onnx,review,serve]"
 	touch $@
 
-$(INSTALLED): $(RUNS)
+$(TESTS): $(RUNS)
+	$(PIP) -e ".[dev,onnx,review,serve,study]"
+	touch $@
+
+$(INSTALLED): $(TESTS)
 	$(PIP) -e ".[dev,onnx,ray,review,serve,study]"
 	touch $@
 
@@ -27,10 +40,23 @@ install: $(INSTALLED)
 demo: $(RUNS)
 	$(BIN)/strays scan examples/workshop.csv --known examples/workshop_known.txt
 
-test: $(INSTALLED)
-	$(BIN)/python -m pytest
+# The tests a change needs, and the examples in the docstrings: at most 4 minutes on two cores.
+test: $(TESTS)
+	$(PYTEST) -m "not ($(LONG))"
 
-check: $(INSTALLED)
+# The rest: the tests with one of the markers in LONG, and only those, so that nothing runs twice after `make test`.
+test-all: $(INSTALLED)
+	$(PYTEST) -m "$(LONG)"
+
+# The tests of `make test` as on a processor without AVX-512.
+test-avx2: $(TESTS)
+	$(AVX2) $(PYTEST) -m "not ($(LONG))"
+
+# The lines of src/strays that `make test` does not run.
+coverage: $(TESTS)
+	$(PYTEST) -m "not ($(LONG))" --cov --cov-report=term --cov-report=html
+
+check: $(TESTS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -65,4 +91,4 @@ page: $(INSTALLED)
 	$(BIN)/python -m benchmarks.operations_page
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
+	rm -rf $(VENV) build dist .coverage htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis

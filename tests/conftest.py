@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -14,12 +13,8 @@ import numpy as np
 import pytest
 from benchmarks.tiny_bert import save_bert_of
 
-from strays.encoders.cache import EmbeddingCache
-
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 CATS = ["cat", "dog", "bird", "mouse", "horse", "cow", "goat", "hen"]
 DEEDS = ["sleeps", "eats", "runs", "waits", "drinks", "plays", "hides", "sings"]
@@ -47,35 +42,6 @@ class HashEncoder:
         words = text.split() or [""]
         seeds = [int.from_bytes(hashlib.sha256(word.encode("utf-8", "replace")).digest()[:8]) for word in words]
         return np.mean([np.random.default_rng(seed).normal(size=self.dimension) for seed in seeds], axis=0)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Of what is as small as in tests, threads make more work; and processes that are tested want the other cores."""
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    torch.set_num_threads(1)
-    with threadpool_limits(1):
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_users_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Fixtures that tests share neither read nor fill the user's cache."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("STRAYS_CACHE", str(tmp_path_factory.mktemp("shared-cache")))
-        patch.delenv("STRAYS_CACHE_SIZE", raising=False)
-        yield
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache for each test: none depends on what another has kept."""
-    folder = tmp_path_factory.mktemp("cache")
-    monkeypatch.setenv("STRAYS_CACHE", str(folder))
-    yield folder
-    EmbeddingCache(folder).close()
 
 
 @pytest.fixture
