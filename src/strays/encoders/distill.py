@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from strays.encoders.failures import LESS_TO_LOAD, loading, running
 from strays.encoders.pretrained import load_model, load_tokenizer
 from strays.encoders.settings import own_settings
 from strays.errors import EncoderError
+from strays.files import replace_folder, sha256
 
 # Another recipe gives other embeddings: count it up, and models fitted with the older one are refused.
 RECIPE = 1
@@ -51,7 +51,7 @@ class Distilled:
 def identity(teacher: Path, pooling: str | None) -> str:
     """Hash of what a distillation depends on; the same on every machine, since no float is in it."""
     files = [*sources.weight_files(teacher), *sources.vocabulary_files(teacher)]
-    parts = [*map(sources.sha256, files), f"pooling={_pooling(teacher, pooling)}", f"recipe={RECIPE}"]
+    parts = [*map(sha256, files), f"pooling={_pooling(teacher, pooling)}", f"recipe={RECIPE}"]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -157,19 +157,12 @@ def _read(folder: Path) -> Distilled | None:
 def _write(folder: Path, made: Distilled) -> None:
     data, tokenizer = save({"table": made.table, "blank": made.blank}), made.tokenizer.encode("utf-8")
     config = {"recipe": RECIPE, "sha256": _digest(data, tokenizer)}
-    unfinished = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
-    try:
-        unfinished.mkdir(parents=True)
-        (unfinished / TABLE).write_bytes(data)
-        (unfinished / TOKENIZER).write_bytes(tokenizer)
-        (unfinished / CONFIG).write_text(json.dumps(config), encoding="utf-8")
-        if _read(folder) is None:  # else another process was faster, and made the same
-            shutil.rmtree(folder, ignore_errors=True)
-            unfinished.rename(folder)
-    except OSError:
-        pass  # a cache that cannot be written to costs time, not results
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    if _read(folder) is not None:
+        return  # another process was faster, and made the same
+    with suppress(OSError), replace_folder(folder) as new:  # a cache that cannot be written to costs time, not results
+        (new / TABLE).write_bytes(data)
+        (new / TOKENIZER).write_bytes(tokenizer)
+        (new / CONFIG).write_text(json.dumps(config), encoding="utf-8")
 
 
 def _digest(*parts: bytes) -> str:

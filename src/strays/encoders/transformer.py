@@ -28,6 +28,7 @@ from strays.encoders.runtimes.torch_runtime import GpuRuntime, PackedGpuRuntime,
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
 from strays.encoders.tokens import Batch, Tokens
 from strays.errors import EncoderError, StraysWarning, UsageError
+from strays.files import sha256
 
 if TYPE_CHECKING:
     import torch
@@ -244,7 +245,7 @@ class TransformerEncoder:
     def _with_files(self, fingerprint: str) -> str:
         names = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
         there = [self.folder / name for name in names if (self.folder / name).is_file()]
-        return hashlib.sha256("\n".join([fingerprint, *map(sources.sha256, there)]).encode()).hexdigest()
+        return hashlib.sha256("\n".join([fingerprint, *map(sha256, there)]).encode()).hexdigest()
 
     # ---- the model ---------------------------------------------------------------------------------------------------
 
@@ -268,7 +269,7 @@ class TransformerEncoder:
     def _base_fingerprint(self) -> str:
         shape = self._shape.to_dict()
         files = [*sources.weight_files(self.folder), *sources.vocabulary_files(self.folder)]
-        parts = [sources.sha256(path) for path in files]
+        parts = [sha256(path) for path in files]
         parts += [f"{key}={shape[key]}" for key in ("pooling", "normalize", "max_length")]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 

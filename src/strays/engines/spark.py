@@ -9,7 +9,6 @@ Pandas is all that it needs itself. The model's folder must be on a path that al
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib.util import find_spec
@@ -20,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from strays.errors import DataError, ModelError, UsageError, first_line
+from strays.files import sha256
 from strays.jobs.score.rows import SCORE_FIELDS, judge_rows, require_free, score_texts, without_cache
 from strays.model import TextOutlierDetector
 from strays.model.folder import CONFIG
@@ -114,7 +114,7 @@ def _load(folder: str, rule: tuple[float | None, float | None], device: str) -> 
 
 def _digest(folder: str) -> str:
     """What tells a model from one that is saved over it: its config holds the hash of its arrays."""
-    return hashlib.sha256((Path(folder) / CONFIG).read_bytes()).hexdigest()
+    return sha256(Path(folder) / CONFIG)
 
 
 @lru_cache(maxsize=2)

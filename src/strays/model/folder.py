@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from strays.errors import ModelError, first_line
+from strays.files import replace_folder
 
 FORMAT = "strays-model"
 FORMAT_VERSION = 1
@@ -35,22 +35,12 @@ def save_folder(path: str | Path, config: dict[str, Any], arrays: dict[str, np.n
     data = save({name: np.asarray(array, order="C") for name, array in arrays.items()})
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "arrays_sha256": hashlib.sha256(data).hexdigest()}
     text = json.dumps(head | config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    new = folder.with_name(f".{folder.name}.{os.getpid()}.new")
-    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
     try:
-        new.mkdir(parents=True)
-        _write_durably(new / ARRAYS, data)
-        _write_durably(new / CONFIG, text.encode("utf-8"))
-        if folder.exists():
-            folder.rename(old)
-        new.rename(folder)
+        with replace_folder(folder) as new:
+            (new / ARRAYS).write_bytes(data)
+            (new / CONFIG).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise ModelError(f"{folder}: could not be written ({error.strerror or error}); nothing was changed") from error
-    finally:
-        if old.exists() and not folder.exists():  # stopped between the two renames, by whatever
-            old.rename(folder)
-        shutil.rmtree(new, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def check_target(path: str | Path) -> None:
@@ -97,13 +87,6 @@ def load_folder(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]
         return config, load(data)
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
         raise ModelError(f"{folder}: {ARRAYS} is not readable ({error!s:.300}); fit the model again") from error
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _read_config(folder: Path) -> Any:

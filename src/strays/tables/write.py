@@ -7,17 +7,13 @@ leaves whatever was there before.
 from __future__ import annotations
 
 import base64
-import glob
 import gzip
 import json
 import math
-import os
-import platform
 import re
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import date, datetime, time
 from functools import partial
 from pathlib import Path
@@ -27,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strays.errors import DataError, UsageError, first_line
+from strays.files import replace_file
 from strays.tables.read import format_of
 from strays.tables.read_csv import SEPARATORS
 from strays.tables.table import JSON_TEXT
@@ -79,61 +76,27 @@ def output_format(path: str, format: str | None = None) -> str:
 
 @contextmanager
 def complete_file(path: str) -> Iterator[IO[bytes]]:
-    """A file to write bytes to; '-' is stdout. It is complete or not there at all."""
+    """A file to write bytes to, compressed where its name ends in .gz; '-' is stdout.
+
+    The file appears complete when the block ends, or not at all.
+    """
     if path == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(path).resolve()  # a link is followed, not replaced
-    if target.is_dir():
+    if Path(path).is_dir():
         raise DataError(f"{path}: is a folder; expected the name of a file")
-    if target.exists() and not target.is_file():
-        with target.open("wb") as pipe:  # or a device: it is written to, not replaced
-            yield pipe
-        return
-    _remove_left_overs(target)
-    part = target.with_name(f".{target.name}.{host()}.{os.getpid()}.part")
     try:
-        with part.open("wb") as file:
-            if target.suffix == ".gz":
+        with replace_file(Path(path)) as file:
+            if Path(path).resolve().suffix == ".gz" and file.seekable():  # what a pipe or device gets is as it is
                 with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
                     yield packed  # type: ignore[misc]
             else:
                 yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
+    except BrokenPipeError:
+        raise  # whoever read the pipe has gone, and nobody needs to be told
     except OSError as error:
         raise DataError(f"{path}: could not be written ({error.strerror or error}); nothing was changed") from error
-    finally:
-        with suppress(OSError):
-            part.unlink()
-
-
-def _remove_left_overs(target: Path) -> None:
-    """Remove what processes that were killed while they wrote this file have left beside it."""
-    for path in target.parent.glob(f".{glob.escape(target.name)}.{host()}.*.part"):
-        pid = path.name.removesuffix(".part").rpartition(".")[2]
-        if pid.isdecimal() and not _is_running(int(pid)):
-            with suppress(OSError):
-                path.unlink()
-
-
-def host() -> str:
-    """What tells this machine's processes from those of others that write to the same disk."""
-    return f"{zlib.crc32(platform.node().encode()):08x}"
-
-
-def _is_running(pid: int) -> bool:
-    if sys.platform == "win32":
-        return True  # there is no way to ask there that would not end it
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # somebody else's
-    return True
 
 
 @contextmanager

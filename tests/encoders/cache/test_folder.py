@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from strays.encoders.cache import cache_folder, cache_size, clear, size_in_words
-from strays.encoders.cache.folder import KEPT, REMOVED, sizes
+from strays.encoders.cache.folder import KEPT, sizes
 from strays.errors import UsageError
+from strays.files import REMOVED
 
 
 def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

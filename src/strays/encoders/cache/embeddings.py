@@ -21,12 +21,12 @@ from strays.encoders.cache.folder import (
     cache_folder,
     cache_size,
     check_size,
-    remove,
     size_in_words,
     sizes,
 )
 from strays.encoders.cache.store import Store
 from strays.errors import StraysWarning, UsageError, first_line
+from strays.files import remove_folder
 
 Answer = TypeVar("Answer")
 TEXTS_AT_ONCE = 4096
@@ -162,7 +162,7 @@ class _Process:
             self.close(path)
             file = path / "data.mdb"
             if file.exists() and file.stat().st_size > bound:
-                remove(path)  # LMDB never makes a file smaller
+                remove_folder(path)  # LMDB never makes a file smaller
             store = self.stores[path] = Store(path, bound)
         return store
 
@@ -173,7 +173,7 @@ class _Process:
 
     def start_anew(self, path: Path, error: DamageError) -> None:
         self.close(path)
-        remove(path)
+        remove_folder(path)
         self.warn(path, f"the embeddings kept in {path} were damaged ({error}) and are removed; starting anew")
 
     def give_up(self, path: Path, error: Exception) -> None:

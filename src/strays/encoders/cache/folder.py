@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import uuid
 from pathlib import Path
 
 from strays.errors import UsageError
+from strays.files import REMOVED, remove_folder
 
 EMBEDDINGS, MODELS = "embeddings.lmdb", "strays-models"
 # All that strays puts under its cache folder. Nothing else there is ever removed: STRAYS_CACHE may name any folder.
 KEPT = {EMBEDDINGS: "embeddings", MODELS: "models made ready to run"}
-REMOVED = ".strays-removed-"
 
 DEFAULT_SIZE = 4 * 10**9
 SMALLEST, LARGEST = 10**7, 16 * 10**12
@@ -68,18 +66,8 @@ def clear(folder: Path | None = None) -> int:
     gone = [folder / name for name in sizes(folder)] + list(folder.glob(f"{REMOVED}*"))
     freed = sum(map(size_of, gone))
     for path in gone:
-        remove(path)
+        remove_folder(path)
     return freed
-
-
-def remove(path: Path) -> None:
-    """Remove a folder: moved aside first, so that nobody opens a half of it."""
-    aside = path.with_name(f"{REMOVED}{uuid.uuid4().hex}")
-    try:
-        path.rename(aside)
-    except FileNotFoundError:
-        return  # another process was faster
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 def size_of(folder: Path) -> int:

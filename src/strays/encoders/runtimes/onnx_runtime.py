@@ -26,6 +26,7 @@ from strays.encoders.failures import ran_out_of_memory, telling
 from strays.encoders.runtimes import onnx_graph
 from strays.encoders.settings import PRECISIONS, EncoderSettings
 from strays.encoders.tokens import Batch
+from strays.files import replace_file
 
 PIP = "pip install 'strays[onnx]'"
 REMEDY = f"Install a newer one ({PIP} --upgrade), or choose runtime='torch'"
@@ -117,8 +118,10 @@ class OnnxModel:
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             for precision, graph in self._made.items():
-                _put(self._path(precision), graph)
-            _put(self.folder / KEPT, json.dumps(asdict(kept)).encode())
+                with replace_file(self._path(precision)) as file:
+                    file.write(graph)
+            with replace_file(self.folder / KEPT) as file:
+                file.write(json.dumps(asdict(kept)).encode())
         return kept
 
 
@@ -172,13 +175,3 @@ def _probe(session: Any, config: Any) -> np.ndarray:
     rng = np.random.default_rng(0)
     ids = rng.integers(config.vocab_size, size=(64, min(16, config.max_position_embeddings // 2)))
     return np.asarray(session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0])
-
-
-def _put(path: Path, data: bytes) -> None:
-    """Write a file beside and rename it: another process sees all of it or nothing."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

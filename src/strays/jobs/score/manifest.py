@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from strays.errors import DataError, UsageError
+from strays.files import append, lock, sync
 
 NAME = "manifest.jsonl"
 # Scores of chunks whose rows are not written yet, as float64, one after another.
@@ -95,7 +95,10 @@ class Manifest:
         except OSError as error:
             raise DataError(f"{path}: could not be written ({error.strerror}); choose another --out") from error
         try:
-            _lock(self._file, path)
+            if not lock(self._file):
+                raise UsageError(
+                    f"{path.parent}: another process is writing this output; wait for it, or choose another --out"
+                )
             self._begin(header, restart)
         except BaseException:
             self._file.close()
@@ -191,11 +194,7 @@ class Manifest:
     def keep_scores(self, chunk: dict[str, Any], scores: np.ndarray) -> None:
         """Keep the scores of a chunk, given by the fields of Done."""
         data = np.ascontiguousarray(scores, dtype="<f8").tobytes()
-        with (self.folder / SCORES).open("ab") as file:
-            at = file.tell()
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        at = append(self.folder / SCORES, data)
         self.add(KeptScores(**chunk, at=at, crc32=zlib.crc32(data)))
 
     def read_scores(self, key: Key) -> np.ndarray:
@@ -225,25 +224,4 @@ class Manifest:
         line = json.dumps(entry).encode() + b"\n"
         while line:
             line = line[self._file.write(line) :]
-        os.fsync(self._file.fileno())
-
-
-def _lock(file: IO[bytes], path: Path) -> None:
-    """Hold the file until it is closed, by whatever end of the process; where the file system knows no locks, go on."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(1 << 40)  # a byte that nobody reads
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-            file.seek(0)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError) as error:
-        raise UsageError(
-            f"{path.parent}: another process is writing this output; wait for it, or choose another --out"
-        ) from error
-    except OSError:
-        file.seek(0)
+        sync(self._file)

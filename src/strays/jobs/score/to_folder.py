@@ -6,18 +6,18 @@ import errno
 import os
 import re
 from collections import Counter
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from strays.errors import DataError, UsageError
+from strays.files import remove_unfinished
 from strays.jobs.score.job import Job, judged, resumable
 from strays.jobs.score.manifest import NAME, Manifest, Part
 from strays.jobs.score.rows import ScoreSummary
 from strays.jobs.score.steps import Parts
 from strays.tables import OUTPUT_FORMATS, count_rows
 
-LEFT_OVER = re.compile(r"\..+\.\d+\.part")
 # What tells parts of one file apart in their names.
 PART = re.compile(r"-\d{5,}(?=\.[a-z]+$)")
 
@@ -35,7 +35,7 @@ def score_to_folder(job: Job) -> ScoreSummary:
         _make(folder)
         diary = stack.enter_context(Manifest(folder / NAME, header, restart=job.restart))
         stack.enter_context(resumable(lambda: diary))
-        _remove_left_overs(folder)
+        remove_unfinished(folder)  # under the lock nobody else writes any
         done = diary.scores if together else diary.parts
         resumed = sum(entry.rows for entry in done.values())
         parts = Parts(job.out, _stems(job, diary), job.out_format, job.safe_cells)
@@ -56,7 +56,7 @@ def score_to_folder(job: Job) -> ScoreSummary:
                     job.progress.take(len(work.chunk.rows))
                     diary.add(parts.write(work, scores_of(work.key), estimates=job.model.estimates))
                     job.progress.finish()
-        _remove_left_overs(folder)
+        remove_unfinished(folder)
         _remove_unlisted(folder, {part.out for part in diary.parts.values()})
         _check(job, diary)
         all_parts = diary.parts.values()
@@ -125,14 +125,6 @@ def _make(folder: Path) -> None:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise DataError(f"{folder}: could not be made ({error.strerror}); choose another --out") from error
-
-
-def _remove_left_overs(folder: Path) -> None:
-    """Remove half-written parts of a process that was stopped; under the lock nobody else writes any."""
-    for path in folder.rglob(".*.part"):
-        if LEFT_OVER.fullmatch(path.name):
-            with suppress(OSError):
-                path.unlink()
 
 
 def _remove_unlisted(folder: Path, listed: set[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from strays.errors import DataError
+from strays.files import append
 
 Row = dict[str, Any]
 
@@ -32,10 +33,7 @@ class RowFile:
         """Add a row; it is on the disk when this returns."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._cut_torn_line()
-        with self.path.open("ab") as file:
-            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append(self.path, json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
     def _cut_torn_line(self) -> None:
         if not self.path.exists():
