@@ -86,7 +86,7 @@ def folder(tmp_path: Path) -> Path:
 class Slow(StandIn):
     """Takes its time, so that something can happen meanwhile."""
 
-    def anomaly_score(self, texts: list[str]) -> np.ndarray:
+    def anomaly_score(self, texts: list[str], *, progress: object = None) -> np.ndarray:
         time.sleep(0.1)
         return super().anomaly_score(texts)
 
@@ -248,7 +248,7 @@ class Unmakeable(StandIn):
 
 
 class Dying(StandIn):
-    def anomaly_score(self, texts: list[str]) -> np.ndarray:
+    def anomaly_score(self, texts: list[str], *, progress: object = None) -> np.ndarray:
         os._exit(1)
 
 
@@ -258,7 +258,7 @@ class Dying(StandIn):
 class Failing(Slow):
     """Says something at first, and then fails, as a model of other people may."""
 
-    def anomaly_score(self, texts: list[str]) -> np.ndarray:
+    def anomaly_score(self, texts: list[str], *, progress: object = None) -> np.ndarray:
         warnings.warn("these texts are strange", StraysWarning, stacklevel=2)
         if texts[0].startswith("line"):
             raise ArithmeticError("of a model of other people")

@@ -153,8 +153,8 @@ def test_scores_tell_where_they_came_from(model: TextOutlierDetector, monkeypatc
     model.set_threshold(max_false_alarms=0.05)
     scorer, texts = CascadeScorer(model), corpus(300, 20, seed=2)
     values = model.cascade_.value(texts)
-    monkeypatch.setattr(model, "anomaly_score", lambda sent: np.full(len(sent), 7.0))
-    found = scorer.judge(scorer.anomaly_score(texts))
+    monkeypatch.setattr(model, "anomaly_score", lambda sent, **_: np.full(len(sent), 7.0))
+    found = scorer.flag(scorer.anomaly_score(texts))
     assert np.array_equal(found.by_full, values >= scorer.cut.value)
     assert found.flagged.sum() == found.by_full.sum() > 0
 

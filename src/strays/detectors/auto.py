@@ -199,6 +199,9 @@ class AutoDetector(Detector):
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
         return self._mixed(self._features(X))
 
+    def _anomaly_score_on(self, device: str, X: np.ndarray) -> np.ndarray:
+        return self._mixed(self._features(X, device))
+
     def _mixed(self, features: np.ndarray) -> np.ndarray:
         return self._standardised(features) @ self.weights_ - self.bias_
 
@@ -208,11 +211,11 @@ class AutoDetector(Detector):
     def _standardised(self, features: np.ndarray) -> np.ndarray:
         return mixing.with_bounded_heads((features - self.location_) / self.spread_)
 
-    def _features(self, X: np.ndarray) -> np.ndarray:
+    def _features(self, X: np.ndarray, device: str = "cpu") -> np.ndarray:
         """The four parts at each row, left-out ones where a row is one of the normals compared with."""
         import torch
 
-        device, n = self.scoring_device, self.n_normals_
+        n = self.n_normals_
         at_once = ROWS_AT_ONCE if device == "cpu" else ROWS_ON_GPU
         rows, squares = self._compared_with(device)
         k = min(self.n_neighbors, n - 1)

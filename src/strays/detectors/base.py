@@ -47,8 +47,6 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     comparable_fits: ClassVar[bool] = True
     # Whether presumed normal training rows get the scores they would have if they had not been trained on.
     left_out_scores: ClassVar[bool] = False
-    # Where scores are computed, by detectors that can: a model sets it to where its embeddings come from.
-    scoring_device: str = "cpu"
 
     flag_rate: float
     offset_: float
@@ -75,12 +73,12 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")
 
-    def anomaly_score(self, X: Any) -> np.ndarray:
-        """One float for each row; higher is odder."""
+    def anomaly_score(self, X: Any, *, device: str = "cpu") -> np.ndarray:
+        """One float for each row; higher is odder. Detectors that can use a GPU compute on `device`, a torch device."""
         check_is_fitted(self)
         X = self._checked_rows(X, reset=False)
         with np.errstate(all="ignore"):  # what comes of an overflow is noticed below
-            scores = np.asarray(self._anomaly_score(X), dtype=np.float64)
+            scores = np.asarray(self._anomaly_score_on(device, X), dtype=np.float64)
         if not np.isfinite(scores).all():
             bad = int(np.argmin(np.isfinite(scores)))
             raise DataError(
@@ -157,6 +155,10 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
         """The scores of checked rows."""
+
+    def _anomaly_score_on(self, device: str, X: np.ndarray) -> np.ndarray:
+        """The scores of checked rows, computed on a device; a detector that can use a GPU overrides this."""
+        return self._anomaly_score(X)
 
 
 def check_labels(y: Any, n: int) -> np.ndarray:

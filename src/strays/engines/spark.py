@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from strays.errors import DataError, ModelError, UsageError, first_line
 from strays.files import sha256
-from strays.jobs.score.rows import SCORE_FIELDS, judge_rows, require_free, score_texts, without_cache
+from strays.jobs.score.rows import SCORE_FIELDS, flag_rows, require_free, score_texts, without_cache
 from strays.model import TextOutlierDetector
 from strays.model.folder import CONFIG
 from strays.tables import texts_of
@@ -96,7 +96,7 @@ def _scored(model: TextOutlierDetector, frame: pd.DataFrame, text_column: str) -
             f"column {text_column!r} holds more than texts ({first_line(error)}); expected strings"
         ) from error
     texts = texts_of(pa.table({text_column: column}), text_column)
-    scores = judge_rows(model, score_texts(model, texts))
+    scores = flag_rows(model, score_texts(model, texts))
     absent = [text is None for text in texts]
     return frame.assign(
         anomaly_score=scores.anomaly_score,

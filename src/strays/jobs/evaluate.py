@@ -11,6 +11,7 @@ from strays.jobs.corpus import read_corpus
 from strays.jobs.metrics import Evaluation, evaluate
 from strays.model import TextOutlierDetector
 from strays.model.labels import parse_labels
+from strays.model.scoring import Progress
 from strays.tables import Table
 
 
@@ -42,7 +43,12 @@ class TableEvaluation:
 
 
 def evaluate_table(
-    model: TextOutlierDetector, table: Table, label_column: str, *, text_column: str | None = None
+    model: TextOutlierDetector,
+    table: Table,
+    label_column: str,
+    *,
+    text_column: str | None = None,
+    progress: Progress | None = None,
 ) -> TableEvaluation:
     """Score the labelled rows of a table and compare with their labels."""
     table.require_column(label_column, "--label-column")
@@ -56,7 +62,7 @@ def evaluate_table(
             f"{table.name}: column {label_column!r} has {(y > 0).sum()} normal and {(y < 0).sum()} anomaly labels; "
             "expected at least one of each"
         )
-    scored = model.score([corpus.texts[i] for i in labelled])
+    scored = model.score([corpus.texts[i] for i in labelled], progress=progress)
     return TableEvaluation(
         metrics=evaluate(y, scored.anomaly_score),
         n_unlabelled=len(corpus.texts) - len(labelled),

@@ -9,7 +9,7 @@ import numpy as np
 
 from strays.encoders import LoadedEncoder
 from strays.jobs.corpus import Corpus, read_corpus
-from strays.jobs.score import OpenProgress, judge_rows
+from strays.jobs.score import OpenProgress, flag_rows
 from strays.model import Scores, TextOutlierDetector
 from strays.model.calibration import threshold
 from strays.model.cascade_scorer import warn_of_share
@@ -57,7 +57,7 @@ def scan_table(table: Table, encoder: LoadedEncoder, detector: str, **options: A
     model, corpus = fit_table(table, encoder, detector, **options)
     scores = np.full(corpus.n_rows, np.nan)
     scores[corpus.rows] = model.training_scores_[: len(corpus.rows)]
-    return Scan(table.name, model, corpus, judge_rows(model, scores))
+    return Scan(table.name, model, corpus, flag_rows(model, scores))
 
 
 def fit_table(
@@ -88,8 +88,7 @@ def fit_table(
     corpus = read_corpus(table, column, label_column=label_column, known=known, strict=strict)
     model = TextOutlierDetector(encoder, detector, keep_examples=keep_examples, cascade=cascade, random_state=seed)
     with progress("encoding") as show:
-        encoder.progress = show
-        model.fit(corpus.texts, corpus.labels)
+        model.fit(corpus.texts, corpus.labels, progress=show)
     if chosen:
         model.set_threshold(**chosen)
     if promise := model.info()["cascade"]:

@@ -20,6 +20,7 @@ from strays.errors import ModelError, StraysWarning, UsageError
 from strays.model import Scores, TextOutlierDetector
 from strays.model.calibration import Threshold
 from strays.model.cascade import RECALL, Cascade, Cut
+from strays.model.scoring import Progress
 
 # A larger share of texts than this is not worth a cascade.
 MUCH = 0.5
@@ -75,15 +76,15 @@ class CascadeScorer:
         """Where the texts are parted, and what that promises."""
         return self._cascade.cut(self._offset, self.recall)
 
-    def score(self, texts: Sequence[str]) -> Scores:
+    def score(self, texts: Sequence[str], *, progress: Progress | None = None) -> Scores:
         """Anomaly scores, p-values, flags, and which scores are the full model's."""
-        return self.judge(self.anomaly_score(texts))
+        return self.flag(self.anomaly_score(texts, progress=progress))
 
-    def anomaly_score(self, texts: Sequence[str]) -> np.ndarray:
+    def anomaly_score(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
         """The full model's score where it could flag a text, an estimate elsewhere."""
         texts = check_texts(texts)
         if self._offset == -np.inf:  # the rule flags everything
-            return self.model.anomaly_score(texts)
+            return self.model.anomaly_score(texts, progress=progress)
         values = self._cascade.value(texts)
         estimate = self._cascade.estimate(values, self.model.calibration_.normal_scores).astype(np.float32)
         highest = np.float32(self._offset)
@@ -91,17 +92,17 @@ class CascadeScorer:
             highest = np.nextafter(highest, np.float32(-np.inf))
         scores = np.minimum(estimate, highest).astype(np.float64)
         sent = np.flatnonzero(values >= self.cut.value)
-        full = self.model.anomaly_score([texts[i] for i in sent])
+        full = self.model.anomaly_score([texts[i] for i in sent], progress=progress)
         scores[sent] = np.where(full == full.astype(np.float32), np.nextafter(full, -np.inf), full)
         return scores
 
-    def judge(self, scores: np.ndarray) -> Scores:
+    def flag(self, scores: np.ndarray) -> Scores:
         """The p-values and flags of texts whose scores are known, and which of these are the full model's."""
         if self.model.threshold_ != self._threshold:  # which decided what was sent
             raise UsageError("the model's threshold has changed since this cascade was made of it; make it anew")
-        judged = self.model.judge(scores)
+        flagged = self.model.flag(scores)
         by_full = (scores != scores.astype(np.float32)) | (self._offset == -np.inf)
-        return Scores(judged.anomaly_score, judged.p_value, judged.flagged & by_full, by_full)
+        return Scores(flagged.anomaly_score, flagged.p_value, flagged.flagged & by_full, by_full)
 
     def promise(self) -> dict[str, Any]:
         """What is promised, as plain data."""

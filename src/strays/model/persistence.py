@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +68,7 @@ def load_parts(
     encoder: Encoder | None = None,
     cascade: Encoder | None = None,
     device: str = "auto",
-    progress: Callable[[int, int], None] | None = None,
+    cache: bool = True,
 ) -> Parts:
     """Read a model's folder. `encoder` and `cascade` are objects for a model that was fitted with such."""
     config, arrays = load_folder(path)
@@ -86,7 +85,7 @@ def load_parts(
         if encoder is None:
             # Models older than the choice of a precision are of full precision.
             asked = EncoderSettings(**{"precision": "full", **settings})
-            encoder = load_encoder(**asked.to_dict(), device=device, progress=progress)
+            encoder = load_encoder(**asked.to_dict(), device=device, cache=cache)
         detector.set_state(state)
         return Parts(
             encoder=encoder,

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from strays.detectors import DETECTORS, Detector, detector_class
-from strays.encoders import Encoder, StreamingEncoder, load_encoder
+from strays.encoders import Encoder, load_encoder
 from strays.encoders.base import check_texts
-from strays.encoders.checked import AT_ONCE, one_for_each, streamed
+from strays.encoders.checked import one_for_each
 from strays.errors import DataError, ModelError, StraysWarning, UsageError
 from strays.model.calibration import Calibration, threshold
 from strays.model.cascade import Cascade, static_encoder_of
@@ -24,6 +23,7 @@ from strays.model.explanation import Examples, Explanation, effects, pieces, spl
 from strays.model.fitting import fit_and_hold_out, require_variety
 from strays.model.labels import parse_labels
 from strays.model.persistence import FitSummary, Parts, detector_config, fingerprint, load_parts, save_parts
+from strays.model.scoring import Progress, anomaly_scores, embed
 
 __all__ = ["FitSummary", "Scores", "TextOutlierDetector"]
 
@@ -104,10 +104,12 @@ class TextOutlierDetector(BaseEstimator):
         labels: Sequence[str | None] | None = None,
         *,
         embeddings: np.ndarray | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Learn what is normal from texts and, where there are any, labels: 'normal', 'anomaly' or None for each.
 
-        `embeddings` are the encoder's own, one row for each text, where they are at hand.
+        `embeddings` are the encoder's own, one row for each text, where they are at hand. `progress` is
+        called with (texts done, texts in all) while they are encoded.
         """
         if self.held_out is not None and not 0 < self.held_out < 1:
             raise UsageError(f"held_out is {self.held_out}; expected a share between 0 and 1, or None")
@@ -120,7 +122,7 @@ class TextOutlierDetector(BaseEstimator):
         detector = self._make_detector()
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         triage = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
-        X = self._encode(texts) if embeddings is None else one_for_each(embeddings, texts)
+        X = self._encode(texts, progress) if embeddings is None else one_for_each(embeddings, texts)
         if not np.ptp(X, axis=0).any():
             raise DataError(
                 f"the encoder {self.encoder_!r} cannot tell these texts apart: all {len(texts)} get one embedding. "
@@ -165,11 +167,11 @@ class TextOutlierDetector(BaseEstimator):
 
     # ---- scoring -----------------------------------------------------------------------------------------------------
 
-    def score(self, texts: Sequence[str]) -> Scores:
+    def score(self, texts: Sequence[str], *, progress: Progress | None = None) -> Scores:
         """Anomaly scores, p-values and flags in one go; the texts are encoded once."""
-        return self.judge(self.anomaly_score(texts))
+        return self.flag(self.anomaly_score(texts, progress=progress))
 
-    def judge(self, scores: np.ndarray) -> Scores:
+    def flag(self, scores: np.ndarray) -> Scores:
         """The p-values and flags of texts whose anomaly scores are known."""
         self._require_fitted()
         flagged = self.calibration_.flagged(self.threshold_, scores)
@@ -185,19 +187,15 @@ class TextOutlierDetector(BaseEstimator):
             )
         return Scores(scores, self.calibration_.p_value(scores), flagged)
 
-    def anomaly_score(self, texts: Sequence[str]) -> np.ndarray:
-        """One float for each text; higher is odder. A text's score does not depend on the others."""
+    def anomaly_score(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
+        """One float for each text; higher is odder. A text's score does not depend on the others.
+
+        `progress` is called with (texts done, texts in all); equal texts count once.
+        """
         self._require_fitted()
         texts = check_texts(texts)
-        self.detector_.scoring_device = getattr(self.encoder_, "scoring_device", "cpu")
-        distinct = list(dict.fromkeys(texts))
-        scores = np.empty(len(distinct))
-        for rows, part in self._scored(distinct):
-            scores[rows] = part
-        if len(distinct) == len(texts):
-            return scores
-        score = dict(zip(distinct, scores.tolist(), strict=True))
-        return np.array([score[text] for text in texts])
+        self._require_same_encoder()
+        return anomaly_scores(self.encoder_, self._scores_of, texts, progress)
 
     def p_value(self, texts: Sequence[str]) -> np.ndarray:
         """The share of fresh normal texts expected to score at least as high as each text."""
@@ -220,7 +218,9 @@ class TextOutlierDetector(BaseEstimator):
         """Why a text scores as it does: what its segments add, and the kept texts it is most like."""
         return self.explain_many([text], n_neighbours=n_neighbours)[0]
 
-    def explain_many(self, texts: Sequence[str], *, n_neighbours: int = 3) -> list[Explanation]:
+    def explain_many(
+        self, texts: Sequence[str], *, n_neighbours: int = 3, progress: Progress | None = None
+    ) -> list[Explanation]:
         """Like explain, for several texts, whose pieces are all encoded in one go."""
         self._require_fitted()
         texts = check_texts(texts)
@@ -230,7 +230,7 @@ class TextOutlierDetector(BaseEstimator):
         parts = [[text, *pieces(text, of)] for text, of in zip(texts, spans, strict=True)]
         if not parts:
             return []
-        X = self._encode([piece for part in parts for piece in part])
+        X = self._encode([piece for part in parts for piece in part], progress)
         ends = np.cumsum([len(part) for part in parts])[:-1]
         both = zip(np.split(X, ends), np.split(self._scores_of(X), ends), strict=True)
         return [
@@ -324,14 +324,14 @@ class TextOutlierDetector(BaseEstimator):
         encoder: Encoder | None = None,
         cascade: Encoder | None = None,
         device: str = "auto",
-        progress: Callable[[int, int], None] | None = None,
+        cache: bool = True,
     ) -> Self:
         """Read a saved model.
 
         A model fitted with an encoder object of your own, or with one for its cascade, needs that again; device and
-        progress are for the others, as in load_encoder.
+        cache are for the others, as in load_encoder.
         """
-        parts = load_parts(path, encoder=encoder, cascade=cascade, device=device, progress=progress)
+        parts = load_parts(path, encoder=encoder, cascade=cascade, device=device, cache=cache)
         model = cls(
             encoder=parts.encoder,
             detector=clone(parts.detector),
@@ -348,6 +348,17 @@ class TextOutlierDetector(BaseEstimator):
         model.examples_ = parts.examples
         model.cascade_ = parts.cascade
         model._expected_fingerprint = parts.expected_fingerprint
+        return model
+
+    def without_cache(self) -> Self:
+        """The same model with encoders that keep no embeddings: for a server, or for nodes that share a disk."""
+        self._require_fitted()
+        model = copy(self)
+        model.encoder_ = _without_cache(self.encoder_)
+        if self.encoder is self.encoder_:
+            model.encoder = model.encoder_
+        if self.cascade_:
+            model.cascade_ = replace(self.cascade_, encoder=_without_cache(self.cascade_.encoder))
         return model
 
     @property
@@ -386,34 +397,9 @@ class TextOutlierDetector(BaseEstimator):
             random_state=self.random_state,
         )
 
-    def _encode(self, texts: list[str]) -> np.ndarray:
+    def _encode(self, texts: list[str], progress: Progress | None = None) -> np.ndarray:
         self._require_same_encoder()
-        return one_for_each(np.asarray(self.encoder_.encode(texts)), texts)
-
-    def _scored(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(rows, scores of these texts); the detector works on some rows while the next are encoded."""
-        if len(texts) <= AT_ONCE:  # nothing comes next, and a thread of its own costs more than these rows
-            yield from ((rows, self._scores_of(X)) for rows, X in self._embedded(texts))
-            return
-        with ThreadPoolExecutor(1) as beside:
-            under_way: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
-            for rows, X in self._embedded(texts):
-                under_way.append((rows, beside.submit(self._scores_of, X)))
-                if len(under_way) > 2:  # so that few embeddings are in memory
-                    rows, part = under_way.popleft()
-                    yield rows, part.result()
-            for rows, part in under_way:
-                yield rows, part.result()
-
-    def _embedded(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(rows, embeddings of these texts), some thousand at a time, in the order that is fastest."""
-        if isinstance(self.encoder_, StreamingEncoder):
-            self._require_same_encoder()
-            yield from streamed(self.encoder_, texts)
-            return
-        for start in range(0, len(texts), AT_ONCE):
-            block = texts[start : start + AT_ONCE]
-            yield np.arange(start, start + len(block)), self._encode(block)
+        return embed(self.encoder_, texts, progress)
 
     def _scores_of(self, X: np.ndarray) -> np.ndarray:
         """The detector's scores of embeddings."""
@@ -422,7 +408,7 @@ class TextOutlierDetector(BaseEstimator):
                 f"the encoder {self.encoder_!r:.200} gives embeddings of {X.shape[1]} numbers, but this model was "
                 f"fitted on {self.detector_.n_features_in_}. Use the same encoder, or fit again"
             )
-        return self.detector_.anomaly_score(X)
+        return self.detector_.anomaly_score(X, device=getattr(self.encoder_, "scoring_device", "cpu"))
 
     def _require_same_encoder(self) -> None:
         expected = self._expected_fingerprint
@@ -435,3 +421,17 @@ class TextOutlierDetector(BaseEstimator):
     def _require_fitted(self) -> None:
         if not hasattr(self, "detector_"):
             raise UsageError("this model is not fitted yet; call fit(texts) first, or load a saved model")
+
+
+AnyEncoder = TypeVar("AnyEncoder", bound=Encoder)
+
+
+def _without_cache(encoder: AnyEncoder) -> AnyEncoder:
+    """A copy of an encoder that keeps no embeddings; encoders of other people stay as they are."""
+    if hasattr(encoder, "without_cache"):
+        return encoder.without_cache()
+    if getattr(encoder, "cache", None) is None:
+        return encoder
+    encoder = copy(encoder)
+    encoder.cache = None  # type: ignore[attr-defined]
+    return encoder

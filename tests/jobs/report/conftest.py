@@ -11,7 +11,7 @@ import pytest
 from strays.jobs.corpus import Corpus
 from strays.jobs.report.facts import facts
 from strays.jobs.scan import Scan
-from strays.jobs.score import judge_rows
+from strays.jobs.score import flag_rows
 from strays.model import TextOutlierDetector
 from tests.conftest import HashEncoder, farm_texts
 
@@ -30,7 +30,7 @@ def scan_of(texts: list[str], labels: list[str | None] | None = None, detector: 
     if rule:
         model.set_threshold(**rule)
     scores = np.r_[np.nan, model.training_scores_]
-    return Scan("folder/texts.csv", model, corpus, judge_rows(model, scores))
+    return Scan("folder/texts.csv", model, corpus, flag_rows(model, scores))
 
 
 def facts_of(scan: Scan, **options: Any) -> dict[str, Any]:

@@ -28,11 +28,11 @@ class StandIn:
     def estimates(self) -> bool:
         return False
 
-    def anomaly_score(self, texts: list[str]) -> np.ndarray:
+    def anomaly_score(self, texts: list[str], *, progress: object = None) -> np.ndarray:
         self.asked.append(list(texts))
         return np.array([int.from_bytes(hashlib.md5(text.encode()).digest()[:4]) / 2**32 for text in texts])
 
-    def judge(self, scores: np.ndarray) -> Scores:
+    def flag(self, scores: np.ndarray) -> Scores:
         return Scores(scores, self.calibration.p_value(scores), self.calibration.flagged(self.threshold_, scores))
 
     @property

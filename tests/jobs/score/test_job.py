@@ -31,7 +31,7 @@ class Stopping(StandIn):
         super().__init__(**rule)
         self.calls = calls
 
-    def anomaly_score(self, texts: list[str]):
+    def anomaly_score(self, texts: list[str], *, progress: object = None):
         if len(self.asked) == self.calls:
             raise Stop
         return super().anomaly_score(texts)
@@ -78,7 +78,7 @@ def test_a_folder_becomes_parts_beside_a_manifest(folder: Path, tmp_path: Path, 
     assert summary.rows_per_second > 0
     flagged = sum(str(row["flagged"]).lower() == "true" for row in read_parts(out))
     assert flagged == summary.n_flagged
-    assert flagged == model.judge(StandIn().anomaly_score([f"text {i[0]} number {i[1:]}" for i in ALL])).flagged.sum()
+    assert flagged == model.flag(StandIn().anomaly_score([f"text {i[0]} number {i[1:]}" for i in ALL])).flagged.sum()
 
 
 @pytest.mark.parametrize("name", ["all.parquet", "all.csv", "all.jsonl.gz"])
@@ -278,10 +278,10 @@ def test_a_file_that_grows_meanwhile_is_refused(tmp_path: Path, out: str) -> Non
     source = write(tmp_path / "t.csv", rows(25))
 
     class Growing(StandIn):
-        def judge(self, scores):
+        def flag(self, scores):
             with source.open("a") as file:
                 file.write("26,one more\n")
-            return super().judge(scores)
+            return super().flag(scores)
 
     with pytest.raises(DataError, match=r"t\.csv: was changed while it was being read"):
         run(source, f"{tmp_path}/{out}", Growing())
@@ -379,7 +379,7 @@ def test_two_at_once_are_refused(folder: Path, tmp_path: Path) -> None:
     out = f"{tmp_path}/out/"
 
     class Meanwhile(StandIn):
-        def anomaly_score(self, texts: list[str]):
+        def anomaly_score(self, texts: list[str], *, progress: object = None):
             if not self.asked:
                 with pytest.raises(UsageError, match="another process is writing this output"):
                     run(folder, out)

@@ -213,8 +213,8 @@ def evaluate(
 
     table = open_table(file, format, text_column=text_column)
     with terminal.progress_bar("scoring") as progress:
-        fitted = TextOutlierDetector.load(model, device=device, progress=progress)
-        result = evaluate_table(fitted, table, label_column, text_column=text_column)
+        fitted = TextOutlierDetector.load(model, device=device)
+        result = evaluate_table(fitted, table, label_column, text_column=text_column, progress=progress)
     if as_json:
         print_json(asdict(result))
         return

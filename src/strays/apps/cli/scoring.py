@@ -78,7 +78,7 @@ def score(
     rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top)
     cluster = engine_of(engine, address)
     progress = RowProgress(terminal.progress_bar)
-    fitted = TextOutlierDetector.load(model, device=device, progress=progress.within)
+    fitted = TextOutlierDetector.load(model, device=device)
     if rules:
         fitted.set_threshold(**rules)
     if recall is not None and not cascade:

@@ -90,7 +90,7 @@ class Learner:
 
     @staticmethod
     def _ranked(model: TextOutlierDetector, scores: np.ndarray, n_labels: int, start: float) -> Ranking:
-        judged = model.judge(scores)
+        judged = model.flag(scores)
         return Ranking(model, scores, judged.p_value, judged.flagged, n_labels, time.perf_counter() - start)
 
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from strays.apps.review.desk import Desk
 from strays.apps.review.learner import Learner
 from strays.apps.review.store import MOST_ROWS, Entry, LabelStore, is_sqlite
@@ -18,6 +16,7 @@ from strays.errors import DataError, ModelError, StraysWarning, UsageError
 from strays.jobs.corpus import Corpus, read_corpus
 from strays.jobs.score import OpenProgress
 from strays.model import TextOutlierDetector
+from strays.model.scoring import embed
 from strays.tables import open_table
 
 ENDING = ".strays"
@@ -78,9 +77,7 @@ def open_desk(
             )
         all_texts = [entry.text for entry in texts.values()]
         with progress("encoding") as show:
-            used.progress = show
-            X = np.asarray(used.encode(all_texts))
-        used.progress = None
+            X = embed(used, all_texts, show)
         used.warn_of_scripts = False  # what is said of the corpus need not be said of each text that is explained
         kept = store.settings()
         store.set(

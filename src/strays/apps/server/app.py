@@ -16,7 +16,7 @@ from strays.apps.server.limits import Limits
 from strays.apps.server.metrics import CONTENT_TYPE, Metrics
 from strays.apps.server.shelf import Served, Shelf, UnknownModelError
 from strays.apps.web.answers import Json, add_errors, refuse
-from strays.jobs.score import judge_rows
+from strays.jobs.score import flag_rows
 from strays.model import Scores
 
 EXAMPLE: dict[str, Any] = {"texts": ["My back wheel makes a clicking noise.", "WIN a free cruise, click here!!!"]}
@@ -175,7 +175,7 @@ def make_app(shelf: Shelf, *, limits: Limits, metrics: Metrics, explanations: bo
             return refuse(499, "gone", "the client is gone")  # nobody reads it, but the log does
         scores = np.full(len(texts), np.nan)
         scores[[text is not None for text in texts]] = found
-        judged = judge_rows(served.model, scores)
+        judged = flag_rows(served.model, scores)
         metrics.count(served.name, judged)
         metrics.explained.labels(served.name).inc(len(whys))
         return Json({"model": served.name, "version": served.version, "results": _results(judged, whys)})

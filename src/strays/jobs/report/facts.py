@@ -15,12 +15,12 @@ from strays.jobs.report.curves import curves, measured, sample_to_judge, why_no_
 from strays.jobs.report.points import points
 from strays.jobs.report.safe import cut
 from strays.jobs.report.scored import Scored
-from strays.jobs.report.stages import stage
 from strays.jobs.scan import Scan
 from strays.jobs.score import OpenProgress
 from strays.model import TextOutlierDetector
 from strays.model.explanation import Explanation, Neighbour, rank_in_words
 from strays.model.labels import WORD, parse_labels
+from strays.model.scoring import Progress, embed
 
 SCORE_BINS, P_VALUE_BINS = 48, 20
 # Rates of false alarms at which found and expected alarms are compared.
@@ -45,12 +45,12 @@ def facts(
     """
     scored = Scored.of(found)
     oddest = scored.oddest(top, known=not fitted_here)  # what the model was told of is no find
-    with stage(found.model, progress, "explaining"):
-        explained = explain(found.model, scored, oddest)
-    with stage(found.model, progress, "measuring"):
-        quality = _quality(found, scored, fitted_here, random_state)
-    with stage(found.model, progress, "drawing the map"):
-        map_ = points(found.model, scored, oddest, random_state=random_state)
+    with progress("explaining") as show:
+        explained = explain(found.model, scored, oddest, show)
+    with progress("measuring") as show:
+        quality = _quality(found, scored, fitted_here, random_state, show)
+    with progress("drawing the map") as show:
+        map_ = points(found.model, scored, oddest, random_state=random_state, progress=show)
     return {
         **head(found, scored, fitted_here, title),
         "scores": score_histogram(found.model, scored),
@@ -117,9 +117,12 @@ def p_value_histogram(model: TextOutlierDetector, scored: Scored, fitted_here: b
     }
 
 
-def explain(model: TextOutlierDetector, scored: Scored, which: np.ndarray) -> list[dict[str, Any]]:
+def explain(
+    model: TextOutlierDetector, scored: Scored, which: np.ndarray, progress: Progress | None = None
+) -> list[dict[str, Any]]:
     """Some texts with what raises their scores and what they are like."""
-    explanations = model.explain_many([cut(scored.texts[i], SHOWN) for i in which], n_neighbours=NEIGHBOURS)
+    texts = [cut(scored.texts[i], SHOWN) for i in which]
+    explanations = model.explain_many(texts, n_neighbours=NEIGHBOURS, progress=progress)
     flagged = {text for text, is_flagged in zip(scored.texts, scored.flagged, strict=True) if is_flagged}
     return [
         {
@@ -161,7 +164,7 @@ def _neighbours(neighbours: Sequence[Neighbour], flagged: set[str]) -> list[dict
     ]
 
 
-def _quality(found: Scan, scored: Scored, fitted_here: bool, random_state: int) -> dict[str, Any]:
+def _quality(found: Scan, scored: Scored, fitted_here: bool, random_state: int, progress: Progress) -> dict[str, Any]:
     """Curves where labels allow them, from scores that are fair; else why not."""
     y = parse_labels(found.corpus.labels, len(found.corpus.labels)) if fitted_here else scored.y
     why_not = why_no_curves(y)
@@ -171,6 +174,6 @@ def _quality(found: Scan, scored: Scored, fitted_here: bool, random_state: int) 
         return {"by": "the model", **curves(scored.y, scored.score)}
     chosen = sample_to_judge(y)
     texts = [found.corpus.texts[i] for i in chosen]
-    X = np.asarray(found.model.encoder_.encode(texts))
+    X = embed(found.model.encoder_, texts, progress)
     result = measured(found.model.detector_, texts, X, y[chosen], random_state=random_state)
     return {"by": "models fitted without the text", "n_fitted_on": len(chosen), **result}

@@ -11,9 +11,8 @@ from strays.errors import DataError, UsageError
 from strays.jobs.corpus import read_corpus
 from strays.jobs.report.facts import facts
 from strays.jobs.report.page import render, require_jinja
-from strays.jobs.report.stages import stage
 from strays.jobs.scan import Scan
-from strays.jobs.score import OpenProgress, judge_rows
+from strays.jobs.score import OpenProgress, flag_rows
 from strays.model import TextOutlierDetector
 from strays.tables import Table, complete_file
 
@@ -54,9 +53,9 @@ def judge_table(
     column = table.text_column(text_column, besides=(label_column,))
     corpus = read_corpus(table, column, label_column=label_column, strict=strict)
     scores = np.full(corpus.n_rows, np.nan)
-    with stage(model, progress, "scoring"):
-        scores[corpus.rows] = model.anomaly_score(corpus.texts)
-    return Scan(table.name, model, corpus, judge_rows(model, scores))
+    with progress("scoring") as show:
+        scores[corpus.rows] = model.anomaly_score(corpus.texts, progress=show)
+    return Scan(table.name, model, corpus, flag_rows(model, scores))
 
 
 def write_report(found: Scan, out: str, *, progress: OpenProgress, **options: Any) -> dict[str, Any]:

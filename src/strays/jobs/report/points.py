@@ -12,6 +12,7 @@ from strays.jobs.report.safe import one_line
 from strays.jobs.report.scored import Scored
 from strays.model import TextOutlierDetector
 from strays.model.labels import WORD
+from strays.model.scoring import Progress, embed
 
 # Points that stay fluid in a browser, and that a reader can still tell apart.
 MOST_POINTS = 20_000
@@ -23,10 +24,17 @@ SHOWN, MOST_BYTES = 160, 4_000_000
 GRID = 9999
 
 
-def points(model: TextOutlierDetector, scored: Scored, oddest: np.ndarray, *, random_state: int) -> dict[str, Any]:
+def points(
+    model: TextOutlierDetector,
+    scored: Scored,
+    oddest: np.ndarray,
+    *,
+    random_state: int,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
     """The map: parallel lists with an entry for each point, in the file's order."""
     chosen = on_the_map(scored, oddest)
-    X = np.asarray(model.encoder_.encode([scored.texts[i] for i in chosen]))
+    X = embed(model.encoder_, [scored.texts[i] for i in chosen], progress)
     at = np.rint(layout(X, random_state=random_state) * GRID).astype(int)
     place = {int(i): k for k, i in enumerate(chosen)}
     return {

@@ -3,7 +3,7 @@
 from strays.jobs.score.engine import Engine
 from strays.jobs.score.files import score_files
 from strays.jobs.score.progress import OpenProgress, RowProgress
-from strays.jobs.score.rows import SCORE_FIELDS, Scorer, ScoreSummary, judge_rows
+from strays.jobs.score.rows import SCORE_FIELDS, Scorer, ScoreSummary, flag_rows
 from strays.jobs.score.stream import check_output, score_table, stream_format, write_scored
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "ScoreSummary",
     "Scorer",
     "check_output",
-    "judge_rows",
+    "flag_rows",
     "score_files",
     "score_table",
     "stream_format",

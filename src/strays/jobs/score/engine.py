@@ -34,6 +34,6 @@ class LocalEngine:
         """What came of every chunk that is left."""
         for work in job.works(left(), steps):
             job.progress.take(len(work.chunk.rows))
-            result = steps.finish(job.model, work)
+            result = steps.finish(job.model, work, job.progress.within)
             job.progress.finish()
             yield result

@@ -21,7 +21,7 @@ from strays.errors import DataError, NoRowsError
 from strays.jobs.score.engine import Engine
 from strays.jobs.score.manifest import Done, Key, Manifest
 from strays.jobs.score.progress import RowProgress
-from strays.jobs.score.rows import Scorer, judge_rows
+from strays.jobs.score.rows import Scorer, flag_rows
 from strays.jobs.score.steps import Parts, Rest, Steps, Work, open_input
 from strays.model import Scores
 from strays.tables import Chunk, InputFile, InputFiles, Table, cut
@@ -161,10 +161,10 @@ class Job:
 def judged(job: Job, manifest_scores: Callable[[Key], np.ndarray], keys: list[Key]) -> Callable[[Key], Scores]:
     """Scores, p-values and flags of chunks by their key; all judged at once where the rule looks at all of them."""
     if not job.model.threshold_.together:
-        return lambda key: judge_rows(job.model, manifest_scores(key))
+        return lambda key: flag_rows(job.model, manifest_scores(key))
     parts = [manifest_scores(key) for key in keys]
     ends = np.cumsum([len(part) for part in parts]).tolist()
-    whole = judge_rows(job.model, np.concatenate(parts))
+    whole = flag_rows(job.model, np.concatenate(parts))
     places = {key: slice(end - len(part), end) for key, part, end in zip(keys, parts, ends, strict=True)}
 
     def of(key: Key) -> Scores:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from strays.errors import DataError
 from strays.model import Scores
 from strays.model.calibration import Threshold
+from strays.model.scoring import Progress
 
 # What is added to a row; null where the row has no text.
 SCORE_FIELDS = (
@@ -38,10 +39,10 @@ class Scorer(Protocol):
     def fingerprint(self) -> str:
         """Hash of all that a score depends on; a job goes on only with the same."""
 
-    def anomaly_score(self, texts: Sequence[str]) -> np.ndarray:
-        """One float for each text; higher is odder."""
+    def anomaly_score(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
+        """One float for each text; higher is odder. `progress` is called with (texts done, texts in all)."""
 
-    def judge(self, scores: np.ndarray) -> Scores:
+    def flag(self, scores: np.ndarray) -> Scores:
         """The p-values and flags of texts whose anomaly scores are known."""
 
 
@@ -94,17 +95,18 @@ class Tally:
         )
 
 
-def score_texts(model: Scorer, texts: list[str | None]) -> np.ndarray:
+def score_texts(model: Scorer, texts: list[str | None], progress: Progress | None = None) -> np.ndarray:
     """One score for each row, NaN where it has no text; equal texts are scored once."""
     distinct = list(dict.fromkeys(text for text in texts if text is not None))
-    found = dict(zip(distinct, model.anomaly_score(distinct).tolist(), strict=True)) if distinct else {}
+    scores = model.anomaly_score(distinct, progress=progress).tolist() if distinct else []
+    found = dict(zip(distinct, scores, strict=True))
     return np.array([np.nan if text is None else found[text] for text in texts], dtype=np.float64)
 
 
-def judge_rows(model: Scorer, anomaly_score: np.ndarray) -> Scores:
+def flag_rows(model: Scorer, anomaly_score: np.ndarray) -> Scores:
     """P-values and flags for rows of which some have no score (NaN)."""
     there = ~np.isnan(anomaly_score)
-    judged = model.judge(anomaly_score[there])
+    judged = model.flag(anomaly_score[there])
     p_value, flagged = np.full(len(there), np.nan), np.zeros(len(there), dtype=bool)
     p_value[there], flagged[there] = judged.p_value, judged.flagged
     if judged.by_full is None:

@@ -15,8 +15,9 @@ import numpy as np
 from strays.errors import DataError, NoRowsError
 from strays.jobs.corpus import no_text
 from strays.jobs.score.manifest import Key, Part
-from strays.jobs.score.rows import Scorer, judge_rows, score_texts, scored_rows, scored_schema
+from strays.jobs.score.rows import Scorer, flag_rows, score_texts, scored_rows, scored_schema
 from strays.model import Scores
+from strays.model.scoring import Progress
 from strays.tables import OUTPUT_FORMATS, Chunk, InputFile, Table, cut, open_table, open_writer, texts_of
 
 
@@ -117,15 +118,15 @@ class Steps:
                 yield Work(rest, number, chunk)
         require_unchanged(rest.file, rest.state)
 
-    def finish(self, model: Scorer, work: Work) -> Scored | Part:
+    def finish(self, model: Scorer, work: Work, progress: Progress | None = None) -> Scored | Part:
         """Score a chunk and, where there are to be parts, write it."""
         texts = texts_of(work.chunk.rows, self.text_column)
         if self.strict and None in texts:
             raise no_text(work.rest.file.path, work.chunk.first_row + texts.index(None))
-        scores = score_texts(model, texts)
+        scores = score_texts(model, texts, progress)
         if self.parts is None:
             return Scored(work.entry(scores), scores)
-        return self.parts.write(work, judge_rows(model, scores), estimates=model.estimates)
+        return self.parts.write(work, flag_rows(model, scores), estimates=model.estimates)
 
 
 def open_input(file: InputFile, *, in_folder: bool) -> Table | None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from strays.errors import DataError, UsageError
 from strays.jobs.corpus import no_text
-from strays.jobs.score.rows import Scorer, ScoreSummary, Tally, judge_rows, score_texts, scored_rows, scored_schema
+from strays.jobs.score.rows import Scorer, ScoreSummary, Tally, flag_rows, score_texts, scored_rows, scored_schema
 from strays.model import Scores
 from strays.tables import Table, open_writer, output_format
 
@@ -41,9 +41,9 @@ def score_table(
 
     if model.threshold_.together:
         # Which rows are flagged is known only when all are scored; their scores alone fit in memory.
-        judged = judge_rows(model, np.concatenate(list(batch_scores())))
+        judged = flag_rows(model, np.concatenate(list(batch_scores())))
         return write_scored(table, out, judged, out_format=out_format, safe_cells=safe_cells)
-    one_by_one = (judge_rows(model, scores) for scores in batch_scores())
+    one_by_one = (flag_rows(model, scores) for scores in batch_scores())
     return _write(table, out, one_by_one, out_format, safe_cells, estimates=model.estimates)
 
 

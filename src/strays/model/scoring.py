@@ -1,0 +1,96 @@
+"""Texts to anomaly scores: the detector scores some texts while the encoder is at the next.
+
+An encoder may be any object with `encode(texts)`. One whose `encode` also takes `progress` reports from within.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from inspect import signature
+from typing import Any, cast
+
+import numpy as np
+
+from strays.encoders import Encoder, LoadedEncoder, StreamingEncoder
+from strays.encoders.checked import AT_ONCE, one_for_each, streamed
+
+# Called with (texts done, texts in all).
+Progress = Callable[[int, int], None]
+
+
+def embed(encoder: Encoder, texts: list[str], progress: Progress | None = None) -> np.ndarray:
+    """The embeddings of texts, checked to be one finite row for each."""
+    with _reporting(encoder, progress) as options:
+        X = one_for_each(np.asarray(encoder.encode(texts, **options)), texts)
+    if progress:
+        progress(len(texts), len(texts))
+    return X
+
+
+def anomaly_scores(
+    encoder: Encoder, score: Callable[[np.ndarray], np.ndarray], texts: list[str], progress: Progress | None = None
+) -> np.ndarray:
+    """What `score` makes of the embeddings of texts, one float for each; equal texts are encoded and scored once."""
+    distinct = list(dict.fromkeys(texts))
+    scores = np.empty(len(distinct))
+    for rows, part in _while_encoding(_embedded(encoder, distinct, progress), score, alone=len(distinct) <= AT_ONCE):
+        scores[rows] = part
+    if len(distinct) == len(texts):
+        return scores
+    score_of = dict(zip(distinct, scores.tolist(), strict=True))
+    return np.array([score_of[text] for text in texts])
+
+
+def _while_encoding(
+    embedded: Iterator[tuple[np.ndarray, np.ndarray]], score: Callable[[np.ndarray], np.ndarray], *, alone: bool
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(rows, their scores), from (rows, their embeddings) as these come; one block alone needs no second thread."""
+    if alone:
+        yield from ((rows, score(X)) for rows, X in embedded)
+        return
+    with ThreadPoolExecutor(1) as beside:
+        under_way: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
+        for rows, X in embedded:
+            under_way.append((rows, beside.submit(score, X)))
+            if len(under_way) > 2:  # so that few embeddings are in memory
+                rows, part = under_way.popleft()
+                yield rows, part.result()
+        for rows, part in under_way:
+            yield rows, part.result()
+
+
+def _embedded(encoder: Encoder, texts: list[str], progress: Progress | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(rows, embeddings of these texts), some thousand at a time, in the order that is fastest."""
+    if isinstance(encoder, StreamingEncoder):
+        with _reporting(encoder, progress):
+            yield from streamed(encoder, texts)
+        return
+    for start in range(0, len(texts), AT_ONCE):
+        block = texts[start : start + AT_ONCE]
+        within = progress and _shifted(progress, start, len(texts))
+        yield np.arange(start, start + len(block)), embed(encoder, block, within)
+
+
+def _shifted(progress: Progress, start: int, total: int) -> Progress:
+    return lambda done, _: progress(start + done, total)
+
+
+@contextmanager
+def _reporting(encoder: Encoder, progress: Progress | None) -> Iterator[dict[str, Any]]:
+    """Have an encoder report: by the option that this gives, where it takes one."""
+    if progress is None:
+        yield {}
+    elif "progress" in signature(encoder.encode).parameters:
+        yield {"progress": progress}
+    elif hasattr(encoder, "progress"):
+        loaded = cast(LoadedEncoder, encoder)
+        loaded.progress = progress
+        try:
+            yield {}
+        finally:
+            loaded.progress = None
+    else:
+        yield {}
