@@ -146,7 +146,7 @@ def test_a_config_that_is_no_config(folder: Path, text: str) -> None:
 def test_a_link_out_of_the_folder_is_refused(folder: Path, name: str) -> None:
     moved = (folder / name).rename(folder.parent / name)
     (folder / name).symlink_to(moved)
-    with pytest.raises(ModelError, match=f"{name} is a link out of the folder; copy the file"):
+    with pytest.raises(ModelError, match=f"{name} is a link to a file outside the folder; copy"):
         load_folder(folder)
 
 
@@ -158,7 +158,7 @@ def test_links_as_in_the_hubs_cache_are_refused(folder: Path, tmp_path: Path) ->
     for name in (CONFIG, ARRAYS):
         (folder / name).rename(blobs / name)
         (snapshot / name).symlink_to(f"../../blobs/{name}")
-    with pytest.raises(ModelError, match="is a link out of the folder; copy the file"):
+    with pytest.raises(ModelError, match="is a link to a file outside the folder; copy"):
         load_folder(snapshot)
 
 
@@ -175,7 +175,7 @@ def test_links_inside_the_folder_are_followed(folder: Path) -> None:
 def test_a_pipe_is_not_waited_for(folder: Path, name: str) -> None:
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    with pytest.raises(ModelError, match=f"{name} is no plain file"):
+    with pytest.raises(ModelError, match=f"{name} is not a plain file"):
         load_folder(folder)
 
 

@@ -1,6 +1,6 @@
 """How well scores separate anomalies from normals: the paper's metrics, all of them aware of ties.
 
-Every function takes `labels` (+1 normal, -1 anomaly; rows with 0 are left out) and `scores` (higher is odder), and
+Every function takes `labels` (+1 normal, -1 anomaly; rows with 0 are ignored) and `scores` (higher is odder), and
 returns shares between 0 and 1. Where rows share a score no order among them is assumed: a constant score earns an AUC
 of one half and a MAP equal to the share of anomalies, however the rows are sorted.
 """
@@ -49,7 +49,7 @@ def recall_at(labels: ArrayLike, scores: ArrayLike, percent: float = 5.0) -> flo
     Of rows tied at the edge as many as fit are counted, each anomaly among them with the chance to be one of those.
     """
     if not 0 < percent <= 100:
-        raise DataError(f"percent is {percent}; expected a number above 0 and up to 100")
+        raise DataError(f"{{percent}} is {percent}; must be above 0 and at most 100", param="percent")
     anomaly, score = _checked(labels, scores)
     top = int(percent * len(score) / 100 + 1e-9)
     if top == 0:
@@ -75,7 +75,7 @@ def roc_points(labels: ArrayLike, scores: ArrayLike) -> Roc:
 def fpr_at_tpr(labels: ArrayLike, scores: ArrayLike, tpr: float = 0.8) -> float:
     """The lowest false positive rate at which the given share of anomalies is found, on the straight-line ROC curve."""
     if not 0 < tpr <= 1:
-        raise DataError(f"tpr is {tpr}; expected a share above 0 and up to 1")
+        raise DataError(f"{{tpr}} is {tpr}; must be above 0 and at most 1", param="tpr")
     roc = roc_points(labels, scores)
     # The first corner that reaches the rate; 1e-12 forgives rounding in shares such as 4/5.
     after = int(np.argmax(roc.tpr >= tpr - 1e-12))
@@ -100,16 +100,22 @@ def evaluate(labels: ArrayLike, scores: ArrayLike) -> Evaluation:
 def _checked(labels: ArrayLike, scores: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     label, score = np.asarray(labels), np.asarray(scores, dtype=np.float64)
     if label.ndim != 1 or label.shape != score.shape:
-        raise DataError(f"labels have shape {label.shape} and scores {score.shape}; expected two lists of one length")
+        raise DataError(
+            f"{{labels}} have shape {label.shape} and {{scores}} {score.shape}; expected two lists of one length",
+            param=("labels", "scores"),
+        )
     strange = ~np.isin(label, (-1, 0, 1))
     if strange.any():
-        raise DataError(f"labels hold {label[strange][0]!r}; expected +1 (normal), -1 (anomaly) and 0 (left out)")
+        raise DataError(
+            f"{{labels}} hold {label[strange][0]!r}; expected +1 (normal), -1 (anomaly) and 0 (ignored)", param="labels"
+        )
     known = label != 0
     anomaly, score = label[known] < 0, score[known]
     if not np.isfinite(score).all():
-        raise DataError("scores hold NaN or infinity; expected finite numbers")
+        raise DataError("{scores} hold NaN or infinity; expected finite numbers", param="scores")
     if anomaly.all() or not anomaly.any():
         raise DataError(
-            f"labels hold {anomaly.sum()} anomalies and {(~anomaly).sum()} normals; expected at least one of each"
+            f"{{labels}} hold {anomaly.sum()} anomalies and {(~anomaly).sum()} normals; expected at least one of each",
+            param="labels",
         )
     return anomaly, score

@@ -83,7 +83,7 @@ def fit_table(
     if chosen:  # what cannot be is refused now rather than after the work
         threshold(**chosen)
     if label_column is not None:
-        table.require_column(label_column, "--label-column")
+        table.require_column(label_column, param="label_column")
     column = table.text_column(text_column, besides=(label_column,))
     corpus = read_corpus(table, column, label_column=label_column, known=known, strict=strict)
     model = TextOutlierDetector(encoder, detector, keep_examples=keep_examples, cascade=cascade, random_state=seed)

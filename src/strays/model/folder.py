@@ -60,7 +60,7 @@ def load_folder(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]
     if folder.is_file():
         raise ModelError(f"{folder}: is a file; expected the folder of a model, as `strays fit` writes it")
     if not folder.is_dir():
-        raise ModelError(f"{folder}: no such model folder; make one with `strays fit FILE --model {folder}`")
+        raise ModelError(f"{folder}: no such model folder; fit a model and save it there first")
     try:
         config = _read_config(folder)
         data = _read_arrays(folder)
@@ -93,7 +93,7 @@ def _read_config(folder: Path) -> Any:
     with _plain_file(folder, CONFIG).open("rb") as file:
         data = file.read(LARGEST_CONFIG + 1)
     if len(data) > LARGEST_CONFIG:
-        raise ModelError(f"{folder}: {CONFIG} is larger than {LARGEST_CONFIG:,} bytes, so it is none of strays' making")
+        raise ModelError(f"{folder}: {CONFIG} is larger than {LARGEST_CONFIG:,} bytes, so strays did not write it")
     return json.loads(data.decode("utf-8"), object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
 
 
@@ -101,7 +101,7 @@ def _read_arrays(folder: Path) -> bytes:
     path = _plain_file(folder, ARRAYS)
     size = path.stat().st_size
     if size > _memory():  # of a file with holes a disk can hold more than any memory
-        raise ModelError(f"{folder}: {ARRAYS} is of {size:,} bytes, more than this machine has memory")
+        raise ModelError(f"{folder}: {ARRAYS} is {size:,} bytes, more than this machine has memory")
     return path.read_bytes()
 
 
@@ -111,10 +111,10 @@ def _plain_file(folder: Path, name: str) -> Path:
         raise ModelError(f"{folder}: {name} is missing; expected a folder as `strays fit` writes it. Fit it again")
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise ModelError(f"{folder}: {name} is a link out of the folder; copy the file itself into the folder")
+        raise ModelError(f"{folder}: {name} is a link to a file outside the folder; copy the file into the folder")
     if not path.is_file():
         raise ModelError(
-            f"{folder}: {name} is no plain file; expected a folder as `strays fit` writes it. Fit it again"
+            f"{folder}: {name} is not a plain file; expected a folder as `strays fit` writes it. Fit it again"
         )
     return path
 
@@ -128,10 +128,10 @@ def _memory() -> float:
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Two readers of a key that is there twice could see different values."""
+    """Refuse a key that occurs twice: two readers could see different values."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key occurs twice")
     return found
 
 

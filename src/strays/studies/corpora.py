@@ -117,7 +117,7 @@ def load_corpus(name: str, folder: str | Path) -> LabelledCorpus:
         )
     table = open_table(str(path))
     for column in ("text", "label", "split"):
-        table.require_column(column, "corpus column")
+        table.require_column(column)
     rows = table.read()
     columns = {name: rows.column(name).to_pylist() for name in ("text", "label", "split")}
     for column, cells in columns.items():

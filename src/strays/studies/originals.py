@@ -210,7 +210,7 @@ def _cut(texts: list[str], label: str, sizes: dict[str, int]) -> Iterator[Labell
 def _columns(dataset: Dataset, split: str, *names: str) -> list[list[str]]:
     table = open_table(str(fetch(dataset, split)), text_column=names[-1])
     for name in names:
-        table.require_column(name, "corpus column")
+        table.require_column(name)
     rows = table.read()
     return [rows.column(name).to_pylist() for name in names]
 

@@ -30,7 +30,7 @@ class InputFile:
         try:
             stat = Path(self.path).stat()
         except OSError as error:
-            raise DataError(f"{self.path}: cannot be found any more ({error.strerror}); put it back") from error
+            raise DataError(f"{self.path}: is gone ({error.strerror}); put it back") from error
         return stat.st_size, stat.st_mtime_ns
 
     def about_rows(self) -> int | None:

@@ -15,6 +15,4 @@ MOST_COLUMNS = 5_000
 def require_few_columns(n: int, name: str) -> None:
     """Raise where a table has more columns than it may."""
     if n > MOST_COLUMNS:
-        raise DataError(
-            f"{name}: more than {MOST_COLUMNS:,} columns; expected fewer. Leave away those that need not pass through"
-        )
+        raise DataError(f"{name}: more than {MOST_COLUMNS:,} columns; expected fewer. Remove those you do not need")

@@ -46,8 +46,8 @@ def lines(source: Source, name: str, meter: Meter) -> Iterator[str]:
 
 def _too_long(name: str, line: int) -> DataError:
     return DataError(
-        f"{name}, line {line}: a row of more than {LONGEST_ROW:,} bytes; expected shorter ones. If it is no mistake (a "
-        "quote without its end, line ends that are missing), cut the text"
+        f"{name}, line {line}: a row of more than {LONGEST_ROW:,} bytes; expected shorter ones. Look for a quote that "
+        "is never closed or for missing line ends; if there are none, shorten the text"
     )
 
 

@@ -30,7 +30,7 @@ def open_table(path: str, format: str | None = None, *, text_column: str | None 
     text_column helps to recognise csv on stdin, where a line of it looks like a text.
     """
     if format is not None and format not in FORMATS:
-        raise UsageError(f"no such format: {format!r}; expected one of {', '.join(FORMATS)}")
+        raise UsageError(f"no such format: {format!r}; expected one of {', '.join(FORMATS)}", param="format")
     if path == "-":
         source: Source = sys.stdin.buffer.read()
         name = "stdin"
@@ -59,7 +59,8 @@ def format_of(path: str) -> str:
     if ending not in FORMATS:
         raise DataError(
             f"{path}: its name does not tell its format; expected it to end in .csv, .tsv, .jsonl, .parquet or .txt "
-            "(and .gz), or the format named with --format"
+            "(and .gz), or the format given as {format}",
+            param="format",
         )
     return ending
 

@@ -84,11 +84,11 @@ def _require_whole(batch: pa.RecordBatch, name: str) -> None:
     except pa.ArrowException as error:
         raise DataError(
             f"{name}: holds strings that are not UTF-8, or other damaged values ({first_line(error):.200}); write the "
-            "file anew"
+            "file again"
         ) from error
     if batch.nbytes > LONGEST_ROW and row_bytes(batch).max() > LONGEST_ROW:
         raise _row_too_long(name)
 
 
 def _row_too_long(name: str) -> DataError:
-    return DataError(f"{name}: has a row of more than {LONGEST_ROW:,} bytes; expected shorter ones. Cut the text")
+    return DataError(f"{name}: has a row of more than {LONGEST_ROW:,} bytes; expected shorter ones. Shorten the text")

@@ -26,7 +26,7 @@ def require_file(path: Path) -> None:
     if path.is_file() and path.stat().st_size == 0:
         raise NoRowsError(f"{path}: the file is empty; expected rows")
     if not os.access(path, os.R_OK):
-        raise DataError(f"{path}: may not be read; check its permissions")
+        raise DataError(f"{path}: cannot be read; check its permissions")
 
 
 def is_gzip(source: Source) -> bool:
@@ -50,7 +50,9 @@ def first_bytes(source: Source, name: str, most: int = 1_000_000) -> bytes:
         with open_binary(source) as file:
             return file.read(most)
     except (EOFError, OSError, zlib.error) as error:
-        raise DataError(f"{name}: the gzip data is cut off or damaged ({error}); get it again") from error
+        raise DataError(
+            f"{name}: the gzip data is cut off or damaged ({error}); download or copy the file again"
+        ) from error
 
 
 def unpacked(source: Source, name: str) -> bytes:

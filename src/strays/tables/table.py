@@ -40,7 +40,7 @@ class Table:
     def text_column(self, asked: str | None = None, *, besides: tuple[str | None, ...] = ()) -> str:
         """The column with the texts: the one asked for, the one called text, or the only one it can be."""
         if asked is not None:
-            self.require_column(asked, "--text-column")
+            self.require_column(asked, param="text_column")
             return self._checked_text_column(asked)
         named = [name for name in self.columns if name.casefold() == "text"]
         if len(named) == 1:
@@ -53,7 +53,10 @@ class Table:
         if len(possible) == 1:
             return possible[0]
         what = "several columns could hold the texts" if possible else "no column holds texts"
-        raise DataError(f"{self.name}: {what}; its columns are {self._listed()}. Name the right one with --text-column")
+        raise DataError(
+            f"{self.name}: {what}; its columns are {self._listed()}. Name the right one with {{text_column}}",
+            param="text_column",
+        )
 
     def _checked_text_column(self, name: str) -> str:
         field = self.schema.field(name)
@@ -76,11 +79,13 @@ class Table:
         for batch in self.batches():
             yield texts_of(batch, column)
 
-    def require_column(self, name: str, option: str) -> None:
-        """Raise unless there is such a column."""
+    def require_column(self, name: str, *, param: str | None = None) -> None:
+        """Raise unless there is such a column; `param` is the parameter that names it."""
         if name not in self.columns:
+            asked = f" ({{{param}}})" if param else ""
             raise DataError(
-                f"{self.name}: there is no column {name!r:.60} ({option}); its columns are {self._listed()}"
+                f"{self.name}: there is no column {name!r:.60}{asked}; its columns are {self._listed()}",
+                param=param or (),
             )
 
 

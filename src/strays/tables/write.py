@@ -70,7 +70,7 @@ def output_format(path: str, format: str | None = None) -> str:
     if format not in OUTPUT_FORMATS:
         raise UsageError(f"{path}: cannot write {format}; expected one of {', '.join(OUTPUT_FORMATS)}")
     if format == "parquet" and path.endswith(".gz"):
-        raise UsageError(f"{path}: parquet is compressed already; leave the .gz away")
+        raise UsageError(f"{path}: parquet is compressed already; remove .gz from the name")
     return format
 
 
@@ -176,7 +176,7 @@ def _values(column: pa.Array) -> list[Any]:
         except pa.ArrowException:
             raise DataError(
                 f"a column of {column.type!s:.200} has values that this format cannot hold ({first_line(error):.200}); "
-                "write parquet, or leave the column away"
+                "write parquet, or remove the column"
             ) from error
 
 

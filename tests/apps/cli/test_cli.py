@@ -337,7 +337,7 @@ def test_report_refuses_before_the_work(
 
 def test_a_report_and_rows_need_files_of_their_own(file: Path, strays: Callable[..., Ran]) -> None:
     ran = strays("scan", file, "--report", file.parent / "a.csv", "--out", file.parent / "a.csv")
-    assert (ran.code, "also where the rows go" in ran.err) == (2, True)
+    assert (ran.code, "the rows are written there too" in ran.err) == (2, True)
 
 
 def test_fit_keeps_no_texts_where_none_are_wanted(

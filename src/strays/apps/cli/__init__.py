@@ -52,24 +52,21 @@ def _version(
 
 
 def main(argv: list[str] | None = None) -> NoReturn:
-    """Run a command and exit: 0, 1 (could not do it) or 2 (called wrongly)."""
+    """Run a command and exit: 0 success, 1 failure, 2 usage error, 130 interrupted."""
     from strays.apps.cli import terminal
 
-    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        terminal.say(f"warning: {in_options(str(message), _options())}", "yellow")
+    def show(message: StraysWarning, *_: Any, **__: Any) -> None:
+        terminal.say(f"warning: {_in_options(message)}", "yellow")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", StraysWarning)
-        warnings.showwarning = show
+        warnings.showwarning = show  # type: ignore[assignment]
         try:
             app(args=argv, prog_name="strays")
-        except UsageError as error:
-            terminal.say(f"error: {in_options(str(error), _options())}", "red")
-            sys.exit(2)
         except StraysError as error:
-            terminal.say(f"error: {error}", "red")
-            sys.exit(1)
+            terminal.say(f"error: {_in_options(error)}", "red")
+            sys.exit(2 if isinstance(error, UsageError) else 1)
         except BrokenPipeError:
             sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
             sys.exit(1)
@@ -82,7 +79,8 @@ def main(argv: list[str] | None = None) -> NoReturn:
     sys.exit(0)
 
 
-def _options() -> set[str]:
-    """Every option of every command."""
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    return {name for command in commands.values() for param in command.params for name in param.opts}
+def _in_options(message: StraysError | StraysWarning) -> str:
+    """A message in the words of the command line: parameters as options, other names as they are."""
+    commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+    options = {param.name: param.opts[0] for command in commands for param in command.params}
+    return in_options(message.named(lambda name: options.get(name, name)), set(options.values()))

@@ -134,7 +134,7 @@ def _entries(
     """The distinct texts of a table. Of labels that differ, anomaly counts."""
     table = open_table(file, format, text_column=text_column)
     if label_column is not None:
-        table.require_column(label_column, "--label-column")
+        table.require_column(label_column, param="label_column")
     column = table.text_column(text_column, besides=(label_column,))
     return _with_known(_distinct(read_corpus(table, column, label_column=label_column)), known)
 

@@ -27,7 +27,7 @@ def check_page(out: str, source: str, *, besides: str | None = None) -> None:
     require_jinja()
     target = Path(out)
     if besides is not None and (out == besides or target.absolute() == Path(besides).absolute()):
-        raise UsageError(f"{out}: is also where the rows go; name another file for the page")
+        raise UsageError(f"{out}: the rows are written there too; name another file for the page")
     if out == "-":
         return
     if target.is_dir():
@@ -49,7 +49,7 @@ def judge_table(
 ) -> Scan:
     """The rows of a table scored by a model from elsewhere; labels are kept to judge it by."""
     if label_column is not None:
-        table.require_column(label_column, "--label-column")
+        table.require_column(label_column, param="label_column")
     column = table.text_column(text_column, besides=(label_column,))
     corpus = read_corpus(table, column, label_column=label_column, strict=strict)
     scores = np.full(corpus.n_rows, np.nan)

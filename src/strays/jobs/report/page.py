@@ -22,7 +22,7 @@ def require_jinja() -> None:
     try:
         import jinja2  # noqa: F401
     except ImportError as error:
-        raise StraysError(f"pages are made with jinja2, which is not installed; get it with: {PIP}") from error
+        raise StraysError(f"a report needs jinja2, which is not installed; install it with: {PIP}") from error
 
 
 def render(facts: dict[str, Any]) -> str:
