@@ -82,13 +82,15 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.validity --data "$(DATA)" --corpora $(ENGLISH)
 	$(BIN)/strays study 5.1 5.2-ag --data "$(DATA)" --out benchmarks/results/paper
 
-# Make docs/paper.md, docs/regret.md, docs/speed.md, the figures in docs/review.md, docs/operations.md and the README again from the rows.
+# Write the pages of results (docs/paper.md, regret.md, speed.md, figures.md) and the figures in docs/review.md,
+# docs/operations.md and the README from the rows.
 page: $(INSTALLED)
 	$(BIN)/strays study --out benchmarks/results/paper --page docs/paper.md
 	$(BIN)/python -m benchmarks.regret --page
 	$(BIN)/python -m benchmarks.speed_page
 	$(BIN)/python -m benchmarks.desk_page
 	$(BIN)/python -m benchmarks.operations_page
+	$(BIN)/python -m benchmarks.figures_page
 
 clean:
 	rm -rf $(VENV) build dist .coverage htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis

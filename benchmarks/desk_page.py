@@ -1,6 +1,4 @@
-"""The figures in docs/review.md and the README's lines on report and desk, from the results alone:
-`python -m benchmarks.desk_page`.
-"""
+"""The figures in docs/review.md, from the results alone: `python -m benchmarks.desk_page`."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from benchmarks.speed_page import REPO, results, table
 from strays.apps.review.hidden import still_hidden
 from strays.studies.paper.rows import Row, RowFile
 
-PAGES = {"figures": REPO / "docs" / "review.md", "desk": REPO / "README.md"}
+PAGE = REPO / "docs" / "review.md"
 NAMES = {
     "5.2-ag": "AG titles",
     "5.2-rct": "trial abstracts",
@@ -114,27 +112,13 @@ On {desk["rows"]:,} texts and {desk["machine"]["cores"]} cores a verdict is answ
 """
 
 
-def readme_lines() -> str:
-    measured, desk, report = rows(), results("desk.json"), results("report.json")["page"]
-    found = found_by(measured)
-    return f"""**Is judging worth it?** On five corpora with 2 % anomalies, {LAST} verdicts at the desk found
-{ratio(found, "desk", "fixed"):.2f} times as many as {LAST} texts from the top of a fixed ranking. On {desk["rows"]:,}
-texts the model learns from new verdicts in {desk["busy_refit_seconds"]["median"]:.1f} s on two cores; the report of
-{report["rows"]:,} rows has {report["page_bytes"] / 1e6:.1f} MB and takes {report["seconds_beyond_scoring"]:.0f} s
-beyond scoring. By corpus, and how far the estimate of what is still hidden can be trusted:
-[docs/review.md](docs/review.md#figures).
-"""
-
-
-def pages() -> dict[Path, str]:
-    """What the pages should be."""
-    lines = {"figures": figures(), "desk": readme_lines()}
-    return {path: marked(path.read_text(), name, lines[name]) for name, path in PAGES.items()}
+def page() -> str:
+    """What the page should be."""
+    return marked(PAGE.read_text(encoding="utf-8"), "figures", figures())
 
 
 def main() -> None:
-    for path, text in pages().items():
-        path.write_text(text)
+    PAGE.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/speed.md and the README's lines on speed, from the results alone: `python -m benchmarks.speed_page`."""
+"""docs/speed.md, from the results alone: `python -m benchmarks.speed_page`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RESULTS, marked
+from benchmarks.common import RESULTS
 
 REPO = Path(__file__).parents[1]
 PAGE = REPO / "docs" / "speed.md"
-README = REPO / "README.md"
 BY_TRANSFORMER = (
     "sentence-transformers",
     "ONNX Runtime as fastembed runs it",
@@ -169,27 +168,8 @@ scoring as it comes beside it in the same run.
 """
 
 
-def readme_lines() -> str:
-    encoding, big, gpu = results("encoding.json"), results("big_file.json")["results"][-1], results("gpu.json")
-    ratio = encoding["ratio_to_sentence_transformers"]
-    return f"""**How fast is the rest?** With the `onnx` extra the default encoder does
-{ratio["strays, as it comes"]:.1f} times the titles a second of sentence-transformers on a CPU in 8 bits,
-{ratio["strays, full precision"]:.1f} times at full precision;
-`fast` {ratio["fast, fresh titles"]:.0f} times. Texts seen before come from the cache
-({encoding["from_cache"]["ratio"]:.0f} times as fast). {big["rows"] / 1e6:.0f} million rows go through `fast` in
-{big["seconds"] / 60:.0f} minutes and {big["peak_memory_mb"] / 1000:.1f} GB on two cores; one {gpu["gpu"]} scores
-{gpu["titles_per_second"]["text_to_score"]:,.0f} titles a second with BERT-base. All figures:
-[docs/speed.md](docs/speed.md).
-"""
-
-
-def with_speed(readme: str) -> str:
-    return marked(readme, "speed", readme_lines())
-
-
 def main() -> None:
-    PAGE.write_text(page())
-    README.write_text(with_speed(README.read_text()))
+    PAGE.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -131,20 +131,24 @@ def test_the_validity_rows_keep_their_promise() -> None:
     assert np.mean(np.array(excess) > 2) < 0.03  # 0.023 by chance
 
 
-def test_the_speed_page_and_the_readme_are_those_of_the_results() -> None:
+def test_the_speed_page_is_that_of_the_results() -> None:
     from benchmarks import speed_page
 
     assert speed_page.PAGE.read_text() == speed_page.page()
-    readme = speed_page.README.read_text()
-    assert speed_page.with_speed(readme) == readme
-    assert speed_page.readme_lines() in readme
 
 
-def test_the_desks_pages_are_those_of_the_results() -> None:
+@committed
+def test_the_readmes_figures_and_their_page_are_those_of_the_results() -> None:
+    from benchmarks import figures_page
+
+    for path, text in figures_page.files().items():
+        assert path.read_text(encoding="utf-8") == text, path.name
+
+
+def test_the_desks_page_is_that_of_the_results() -> None:
     from benchmarks import desk_page
 
-    for path, text in desk_page.pages().items():
-        assert path.read_text() == text, path.name
+    assert desk_page.PAGE.read_text() == desk_page.page()
 
 
 def test_the_desk_finds_more_than_a_fixed_ranking() -> None:
