@@ -180,7 +180,7 @@ def test_the_readmes_commands_run(workplace: Path, capfd: pytest.CaptureFixture)
 
 @needs_encoder
 def test_the_demo_finds_strays(workplace: Path) -> None:
-    """What `make demo` shows, and what docs/python.md says of it: spam leads, and MAP with and without the known strays."""
+    """What `make demo` shows, and docs/python.md says of it: spam leads, and MAP with and without the known strays."""
     import csv
     import json
 
