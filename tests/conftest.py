@@ -57,6 +57,28 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def default_graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the default encoder keeps in the cache folder when it is used for the first time."""
+    from strays.encoders import load_encoder
+    from strays.encoders.cache import models_folder
+    from strays.encoders.sources import BUNDLE_PIP, bundled_folder
+
+    if bundled_folder() is None:
+        pytest.skip(f"needs the bundled encoder: {BUNDLE_PIP}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STRAYS_CACHE", str(tmp_path_factory.mktemp("default-encoder")))
+        load_encoder("default", cache=False).encode(["ready"])
+        return models_folder()
+
+
+@pytest.fixture
+def default_encoder(default_graph: Path, own_cache: Path) -> None:
+    """The default encoder is ready for use in the test's own cache, as after its first use; it takes seconds to make."""
+    if default_graph.exists():  # not without the extra onnx
+        shutil.copytree(default_graph, own_cache / default_graph.name)
+
+
 def save_tiny_bert(folder: Path, words: list[str] | None = None, seed: int = 0) -> None:
     farm_words = sorted({word for text in farm_texts(400) for word in text.split()})
     save_bert_of(words or farm_words, folder, seed=seed)

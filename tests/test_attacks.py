@@ -17,6 +17,7 @@ RESULTS = REPO / "benchmarks" / "results"
 CASES = {"models": range(180), "tables": range(240)}
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("name", list(CASES))
 def test_damaged_files_give_clear_errors_or_good_results(name: str, tmp_path: Path) -> None:
     # In a process of its own: the audit hook stays for good, and workers are forked from it.
@@ -100,6 +101,7 @@ class Awkward(runner.Attack):
             exec(compile((folder / "evil.py").read_text(), str(folder / "evil.py"), "exec"))
 
 
+@pytest.mark.attack
 def test_the_runner_notices_everything(tmp_path: Path) -> None:
     code = (
         "import sys, json\n"

@@ -91,6 +91,7 @@ def test_the_regret_page_is_that_of_the_rows() -> None:
     assert (REPO / "docs" / "regret.md").read_text(encoding="utf-8") == text(cells_of(read(RESULTS / "regret")))
 
 
+@pytest.mark.slow
 @committed
 def test_the_regret_figures_are_those_of_the_rows(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'strays[study]'")
@@ -178,25 +179,27 @@ def test_found_and_ratios_are_means_over_the_seeds() -> None:
     assert desk_page.ratio(found, "desk", "fixed") == pytest.approx((2 + 1.5) / 2)
 
 
-def test_a_simulated_person_judges_every_text_once_and_finds_more_by_refits() -> None:
+def test_a_simulated_person_judges_every_text_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks import labelling
 
     from strays.studies.corpora import CorpusSpec, LabelledCorpus
     from strays.studies.protocol import pile
     from tests.conftest import HashEncoder, farm_texts
 
-    texts = [*farm_texts(300), *(f"oil prices rise {i}" for i in range(20))]
-    label = np.array(["farm"] * 300 + ["oil"] * 20)
-    corpus = LabelledCorpus("farm", CorpusSpec("farm.parquet", "farm"), texts, label, np.array(["train"] * 320))
+    monkeypatch.setattr(labelling, "VERDICTS", 30)
+    monkeypatch.setattr(labelling, "LOOKS", (15, 30))
+    texts = [*farm_texts(100), *(f"oil prices rise {i}" for i in range(10))]
+    label = np.array(["farm"] * 100 + ["oil"] * 10)
+    corpus = LabelledCorpus("farm", CorpusSpec("farm.parquet", "farm"), texts, label, np.array(["train"] * 110))
     drawn = pile(corpus, 0.05, 0)
-    assert (drawn.y < 0).sum() == 16
+    assert (drawn.y < 0).sum() == 5
     for way in labelling.WAYS:
         row = labelling.run(corpus, drawn, HashEncoder(), way, 0)
-        assert row["n_texts"] == 316
-        assert 0 <= row["found"][50] <= row["found"][200] <= 16
+        assert row["n_texts"] == 105
+        assert 0 <= row["found"][15] <= row["found"][30] <= 5
         if way == "desk":
-            assert len(row["judged"]) == 200
-            assert sum(row["open"][100]) == 316 - 100
+            assert len(row["judged"]) == 30
+            assert sum(row["open"][15]) == 105 - 15
 
 
 def test_the_report_keeps_its_bars() -> None:

@@ -18,13 +18,11 @@ import typer
 import strays
 from strays import TextOutlierDetector
 from strays.apps.cli import app, main
-from strays.encoders.sources import BUNDLE_PIP, bundled_folder
 from strays.tables import open_table
 from tests.conftest import farm_texts
 
 REPO = Path(strays.__file__).parent.parent.parent
 README = (REPO / "README.md").read_text() if (REPO / "README.md").exists() else ""
-needs_encoder = pytest.mark.skipif(bundled_folder() is None, reason=f"needs the bundled encoder: {BUNDLE_PIP}")
 
 
 def blocks(language: str, page: str = README) -> list[str]:
@@ -32,7 +30,7 @@ def blocks(language: str, page: str = README) -> list[str]:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default_encoder: None) -> Path:
     """A folder with the examples in it, as a reader has after cloning."""
     shutil.copytree(REPO / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
@@ -42,16 +40,23 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # ---- Python in the docs: every block is run, with what it needs at hand ----------------------------------------------
 
 Run = Callable[[str], None]
-# What a block needs that has such a word in it: a fixture that runs it and looks at what came of it.
+# A block with such a word in it needs a fixture, which runs the block and checks what came of it.
 NEEDS = {"urllib": "beside_a_server", "RayEngine": "beside_a_ray_cluster", "strays.engines.spark": "inside_spark"}
-# What others warn of that is not ours to mend.
-WARNED_OF = {
-    "beside_a_ray_cluster": (
-        r"ignore::DeprecationWarning:ray\..*",
-        "ignore::ResourceWarning",
-        "ignore::pytest.PytestUnraisableExceptionWarning",
-    ),
-    "inside_spark": ("ignore:PySpark does not yet fully support pandas",),
+# How long each takes, and the warnings of other libraries that strays cannot prevent.
+MARKS = {
+    "beside_a_server": [pytest.mark.process],
+    "beside_a_ray_cluster": [
+        pytest.mark.cluster,
+        pytest.mark.filterwarnings(
+            r"ignore::DeprecationWarning:ray\..*",
+            "ignore::ResourceWarning",
+            "ignore::pytest.PytestUnraisableExceptionWarning",
+        ),
+    ],
+    "inside_spark": [
+        pytest.mark.cluster,
+        pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+    ],
 }
 PYTHON = {
     f"{page.name} {number}": block
@@ -68,7 +73,7 @@ def execute(block: str, **names: object) -> dict[str, Any]:
 def cases() -> Iterator[object]:
     for where, block in PYTHON.items():
         needed = next((fixture for word, fixture in NEEDS.items() if word in block), "among_the_examples")
-        yield pytest.param(block, needed, id=where, marks=pytest.mark.filterwarnings(*WARNED_OF.get(needed, ())))
+        yield pytest.param(block, needed, id=where, marks=MARKS.get(needed, ()))
 
 
 @pytest.mark.parametrize(("block", "needed"), list(cases()))
@@ -85,8 +90,6 @@ def test_there_is_python_in_the_docs() -> None:
 
 @pytest.fixture
 def among_the_examples(workplace: Path) -> Run:
-    if bundled_folder() is None:
-        pytest.skip(f"needs the bundled encoder: {BUNDLE_PIP}")
     return execute
 
 
@@ -164,7 +167,7 @@ def inside_spark(model: TextOutlierDetector, tmp_path: Path, spark: object) -> R
 # ---- what the pages say ----------------------------------------------------------------------------------------------
 
 
-@needs_encoder
+@pytest.mark.slow
 def test_the_readmes_commands_run(workplace: Path, capfd: pytest.CaptureFixture) -> None:
     commands = [line[2:] for block in blocks("console") for line in block.splitlines() if line.startswith("$ ")]
     assert len(commands) >= 4
@@ -178,7 +181,6 @@ def test_the_readmes_commands_run(workplace: Path, capfd: pytest.CaptureFixture)
     assert len((workplace / "scored.jsonl").read_text().splitlines()) == 300
 
 
-@needs_encoder
 def test_the_demo_finds_strays(workplace: Path) -> None:
     """What `make demo` shows, and docs/python.md says of it: spam leads, and MAP with and without the known strays."""
     import csv
