@@ -53,18 +53,22 @@ class Models(Attack):
                 os._exit(0 if (root / "saved" / "fast").exists() else 1)
         if os.waitpid(child, 0)[1]:
             raise RuntimeError("the models could not be made")
-        made = [Saved.read(folder) for folder in sorted((root / "saved").iterdir())]
-        self.by_object = [saved for saved in made if saved.by_object]
-        self.with_files = [saved for saved in made if not saved.by_object]
+        self.made = [Saved.read(folder) for folder in sorted((root / "saved").iterdir())]
+        self.by_object = [saved for saved in self.made if saved.by_object]
+        self.with_files = [saved for saved in self.made if not saved.by_object]
         self.may_read = (str(root / "encoder"),)
 
         distil(root / "encoder", "mean")  # PyTorch's first run imports much, and makes a folder of its own
-        for saved in made:  # everything that is imported on use is imported before the first case
-            saved.write(root / "warm" / "model")
+        self.warm_up()  # everything that is imported on use is imported before the first case
+
+    def warm_up(self) -> None:
+        """Use every model undamaged: buffers of the linear algebra libraries are no memory of the first case."""
+        for saved in self.made:
+            saved.write(self.root / "warm" / "model")
             self._pass(saved)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", StraysWarning)
-                self.use(root / "warm")
+                self.use(self.root / "warm")
 
     def kinds(self) -> list[str]:
         """Names of the mutations."""

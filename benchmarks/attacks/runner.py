@@ -99,6 +99,9 @@ class Attack(ABC):
     def use(self, folder: Path) -> None:
         """Do with them what users do; StraysError where they are refused."""
 
+    def warm_up(self) -> None:  # noqa: B027 - most need none
+        """Called in each child before its first case: libraries set buffers aside anew in a process that was forked."""
+
     def check_error(self, error: StraysError, folder: Path) -> None:  # noqa: B027 - most say enough
         """Raise where an error does not say what it should."""
 
@@ -211,6 +214,7 @@ class Attack(ABC):
             room = watch.address_space() + 4 * self.allowance + (2 << 30)
             resource.setrlimit(resource.RLIMIT_AS, (room, room))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            self.warm_up()
             watch.install()
             for number in numbers:
                 os.write(pipe, json.dumps({"start": number}).encode() + b"\n")
