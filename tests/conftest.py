@@ -74,7 +74,7 @@ def default_graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def default_encoder(default_graph: Path, own_cache: Path) -> None:
-    """The default encoder is ready for use in the test's own cache, as after its first use; it takes seconds to make."""
+    """The test's own cache has what the default encoder needs, as after its first use: it takes seconds to make."""
     if default_graph.exists():  # not without the extra onnx
         shutil.copytree(default_graph, own_cache / default_graph.name)
 
