@@ -179,13 +179,14 @@ def from_cache(texts: list[str]) -> dict[str, float]:
     """Seconds to encode texts the first time and the second, each by an encoder that is loaded anew."""
     with tempfile.TemporaryDirectory() as folder:
         from strays.encoders.cache import EmbeddingCache, models_folder
+        from strays.encoders.settings import EncoderSettings
+        from strays.encoders.transformer import TransformerEncoder
 
         if (models_folder()).is_dir():
             shutil.copytree(models_folder(), Path(folder) / models_folder().name)
         taken = []
         for _ in range(2):
-            encoder = load_encoder("default")
-            encoder.cache = EmbeddingCache(Path(folder))  # type: ignore[attr-defined]
+            encoder = TransformerEncoder(EncoderSettings("default"), cache=EmbeddingCache(Path(folder)))
             taken.append(seconds(lambda: encoder.encode(texts)))  # noqa: B023
     return {"texts": len(texts), "first_seconds": taken[0], "second_seconds": taken[1], "ratio": taken[0] / taken[1]}
 

@@ -210,8 +210,8 @@ def test_kept_embeddings_need_no_model(tiny_bert: Path, monkeypatch: pytest.Monk
     again = load_encoder(str(tiny_bert))
     monkeypatch.setattr(type(again), "_runtime", property(lambda self: pytest.fail("the model was loaded")))
     told = []
-    again.progress = lambda done, total: told.append((done, total))
-    assert np.array_equal(again.encode(TEXTS[:30]), expected[:30])
+    kept = again.encode(TEXTS[:30], progress=lambda done, total: told.append((done, total)))
+    assert np.array_equal(kept, expected[:30])
     assert told == [(30, 30)]
 
 
@@ -220,11 +220,19 @@ def test_only_what_is_missing_is_encoded(tiny_bert: Path) -> None:
     load_encoder(str(tiny_bert)).encode(TEXTS[::2])
     again = load_encoder(str(tiny_bert))
     told = []
-    again.progress = lambda done, total: told.append((done, total))
-    np.testing.assert_allclose(again.encode(TEXTS), expected, atol=1e-6)
+    found = again.encode(TEXTS, progress=lambda done, total: told.append((done, total)))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
     distinct, kept = len(set(TEXTS)), len(set(TEXTS[::2]))
     assert told[0] == (kept, distinct)
     assert told[-1] == (distinct, distinct)
+
+
+def test_an_encoder_without_cache_keeps_nothing_and_leaves_the_other_as_it_was(tiny_bert: Path) -> None:
+    encoder = load_encoder(str(tiny_bert))
+    expected = encoder.without_cache().encode(TEXTS)
+    assert not list(load_encoder(str(tiny_bert))._kept(TEXTS))
+    assert np.array_equal(encoder.encode(TEXTS), expected)
+    assert list(load_encoder(str(tiny_bert))._kept(TEXTS))
 
 
 def test_embeddings_of_one_precision_are_not_taken_for_another(tiny_bert: Path) -> None:
@@ -302,9 +310,8 @@ def test_a_call_that_is_stopped_keeps_nothing(tiny_bert: Path) -> None:
         raise KeyboardInterrupt
 
     encoder = load_encoder(str(tiny_bert), tokens_per_batch=40)
-    encoder.progress = stop
     with pytest.raises(KeyboardInterrupt):
-        encoder.encode(TEXTS)
+        encoder.encode(TEXTS, progress=stop)
     again = load_encoder(str(tiny_bert))
     assert list(again._kept(TEXTS)) == []  # type: ignore[attr-defined]
 

@@ -197,8 +197,7 @@ def test_it_can_be_copied_in_use(encoder: StaticEncoder) -> None:
 def test_progress_is_told(encoder: StaticEncoder) -> None:
     encoder.encode(["a"])
     calls: list[tuple[int, int]] = []
-    encoder.progress = lambda done, total: calls.append((done, total))
-    encoder.encode(TEXTS)
+    encoder.encode(TEXTS, progress=lambda done, total: calls.append((done, total)))
     assert calls == [(60, 60)]
 
 

@@ -63,9 +63,8 @@ def test_one_text_does_not_depend_on_the_others(encoder: TransformerEncoder) -> 
 
 def test_each_distinct_text_is_encoded_once_and_progress_is_told(encoder: TransformerEncoder) -> None:
     calls: list[tuple[int, int]] = []
-    encoder.progress = lambda done, total: calls.append((done, total))
     encoder.tokens_per_batch = 100
-    embeddings = encoder.encode([*TEXTS, *TEXTS, TEXTS[0]])
+    embeddings = encoder.encode([*TEXTS, *TEXTS, TEXTS[0]], progress=lambda done, total: calls.append((done, total)))
     assert np.array_equal(embeddings[:60], embeddings[60:120])
     assert calls[-1] == (60, 60)
     assert [done for done, _ in calls] == sorted({done for done, _ in calls})

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from strays.encoders.base import Encoder, LoadedEncoder, StreamingEncoder
+from strays.encoders.base import Encoder, LoadedEncoder, Progress, StreamingEncoder, encode
 from strays.encoders.cache import EmbeddingCache
 from strays.encoders.settings import EncoderSettings
 from strays.encoders.sources import NAMED, is_static
 from strays.errors import UsageError
 
-__all__ = ["NAMED", "Encoder", "LoadedEncoder", "StreamingEncoder", "load_encoder"]
+__all__ = ["NAMED", "Encoder", "LoadedEncoder", "Progress", "StreamingEncoder", "encode", "load_encoder"]
 
 RUNTIMES = ("auto", "onnx", "torch")
 
@@ -27,7 +25,6 @@ def load_encoder(
     runtime: str = "auto",
     tokens_per_batch: int | None = None,
     cache: bool = True,
-    progress: Callable[[int, int], None] | None = None,
 ) -> LoadedEncoder:
     """An encoder by name; its model is loaded when it first encodes.
 
@@ -55,8 +52,6 @@ def load_encoder(
         Tokens in one batch, padding included; by default what suits the machine.
     cache
         Keep embeddings on disk, and look them up there; see `strays cache`.
-    progress
-        Called with (texts done, texts in all) as encoding goes on.
     """
     settings = EncoderSettings(str(name), revision, pooling, normalize, max_length, precision)
     settings.check()
@@ -69,9 +64,7 @@ def load_encoder(
     if is_static(settings.name):
         from strays.encoders.static import StaticEncoder
 
-        return StaticEncoder(settings, progress)
+        return StaticEncoder(settings)
     from strays.encoders.transformer import TransformerEncoder
 
-    return TransformerEncoder(
-        settings, device, runtime, tokens_per_batch, EmbeddingCache() if cache else None, progress
-    )
+    return TransformerEncoder(settings, device, runtime, tokens_per_batch, EmbeddingCache() if cache else None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from strays.encoders.base import StreamingEncoder
+from strays.encoders.base import LoadedEncoder, Progress, StreamingEncoder
 from strays.errors import DataError
 
 # Rows that are handed on together; their embeddings are then forgotten.
@@ -20,10 +20,13 @@ def one_for_each(X: np.ndarray, texts: list[str]) -> np.ndarray:
     return _finite(X, texts, np.arange(len(texts)))
 
 
-def streamed(encoder: StreamingEncoder, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def streamed(
+    encoder: StreamingEncoder, texts: list[str], progress: Progress | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(rows, embeddings of these texts), at least AT_ONCE at a time but for the last, in the encoder's own order."""
     parts: list[tuple[np.ndarray, np.ndarray]] = []
-    for part in encoder.stream(texts):
+    options = {"progress": progress} if isinstance(encoder, LoadedEncoder) else {}
+    for part in encoder.stream(texts, **options):
         parts.append(part)
         if sum(len(rows) for rows, _ in parts) >= AT_ONCE:
             yield _gathered(parts, texts)

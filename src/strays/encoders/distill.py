@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from strays.encoders import sources
+from strays.encoders.base import Progress
 from strays.encoders.failures import LESS_TO_LOAD, loading, running
 from strays.encoders.pretrained import load_model, load_tokenizer
 from strays.encoders.settings import own_settings
@@ -55,9 +55,7 @@ def identity(teacher: Path, pooling: str | None) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def kept_or_made(
-    teacher: Path, pooling: str | None, root: Path, progress: Callable[[int, int], None] | None = None
-) -> Distilled:
+def kept_or_made(teacher: Path, pooling: str | None, root: Path, progress: Progress | None = None) -> Distilled:
     """The distillation of a transformer's folder from under `root`, made and kept there at the first call."""
     folder = root / f"{identity(teacher, pooling)[:16]}-{RECIPE}"
     kept = _read(folder)
@@ -67,7 +65,7 @@ def kept_or_made(
     return kept
 
 
-def distil(teacher: Path, pooling: str, progress: Callable[[int, int], None] | None = None) -> Distilled:
+def distil(teacher: Path, pooling: str, progress: Progress | None = None) -> Distilled:
     """Run every piece through the transformer and make the table."""
     with loading(teacher):
         tokenizer, model = _load(teacher)
@@ -92,7 +90,7 @@ def _load(teacher: Path) -> tuple[Any, Any]:
     return tokenizer, model
 
 
-def _distil(tokenizer: Any, model: Any, pooling: str, progress: Callable[[int, int], None] | None) -> Distilled:
+def _distil(tokenizer: Any, model: Any, pooling: str, progress: Progress | None) -> Distilled:
     import torch
 
     start, end = _ends(tokenizer.encode("a").ids, tokenizer.encode("a", add_special_tokens=False).ids)

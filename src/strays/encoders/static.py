@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strays.encoders import distill, sources
-from strays.encoders.base import check_texts
+from strays.encoders.base import LoadedEncoder, Progress, check_texts
 from strays.encoders.cache import models_folder
 from strays.encoders.settings import EncoderSettings
 
@@ -33,7 +33,7 @@ MOST_WORDS, MOST_PIECES = 1 << 18, 1 << 21
 _LOCK = Lock()
 
 
-class StaticEncoder:
+class StaticEncoder(LoadedEncoder):
     """Texts to float32 embeddings by a table of word pieces, distilled at the first use and kept.
 
     Parameters
@@ -41,27 +41,25 @@ class StaticEncoder:
     settings
         `name` is 'fast' (distilled from the default encoder) or 'fast:NAME' (from any other). Embeddings are scaled to
         length 1 and texts cut at 512 pieces unless it says otherwise; pooling and revision are the transformer's.
-    progress
-        Called with (pieces, in all) while distilling and with (texts, in all) while encoding.
     """
 
-    def __init__(self, settings: EncoderSettings, progress: Callable[[int, int], None] | None = None) -> None:
+    def __init__(self, settings: EncoderSettings) -> None:
         self.settings = settings
-        self.progress = progress
-        self.warn_of_scripts = False
+        self._kept: distill.Distilled | None = None
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.settings.name!r})"
+    def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
+        """Embeddings of shape (len(texts), dimension). A text without any word piece gets one vector of its own.
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Embeddings of shape (len(texts), dimension). A text without any word piece gets one vector of its own."""
+        `progress` is called with (pieces, in all) while distilling, at the first use, and with (texts, in all) then.
+        """
         texts = check_texts(texts)
+        self._distil(progress)
         out = np.empty((len(texts), self.dimension), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             part = texts[start : start + TEXTS_AT_ONCE]
             out[start : start + len(part)] = self._embed(*self._pieces.of(part))
-            if self.progress:
-                self.progress(start + len(part), len(texts))
+            if progress:
+                progress(start + len(part), len(texts))
         return out
 
     @property
@@ -102,9 +100,14 @@ class StaticEncoder:
     def _max_length(self) -> int:
         return self.settings.max_length or MAX_LENGTH
 
-    @cached_property
+    @property
     def _distilled(self) -> distill.Distilled:
-        return distill.kept_or_made(self.folder, self.settings.pooling, models_folder(), self.progress)
+        return self._distil()
+
+    def _distil(self, progress: Progress | None = None) -> distill.Distilled:
+        if self._kept is None:
+            self._kept = distill.kept_or_made(self.folder, self.settings.pooling, models_folder(), progress)
+        return self._kept
 
     @cached_property
     def _pieces(self) -> Pieces:

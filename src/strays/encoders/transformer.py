@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from strays.encoders import pretrained, scripts, sources
-from strays.encoders.base import check_texts
+from strays.encoders.base import LoadedEncoder, Progress, check_texts
 from strays.encoders.cache import EmbeddingCache, models_folder
 from strays.encoders.cores import usable_cores
 from strays.encoders.failures import loading, running
@@ -52,7 +52,7 @@ class Runtime(Protocol):
         """(rows, embeddings) of each batch, in order."""
 
 
-class TransformerEncoder:
+class TransformerEncoder(LoadedEncoder):
     """Texts to float32 embeddings by a transformer from a folder, the hub, or the bundled package.
 
     Parameters
@@ -67,8 +67,6 @@ class TransformerEncoder:
         Tokens in one batch, padding included; None for what suits the runtime.
     cache
         Where embeddings are kept and looked up; None for nowhere. Not used on a GPU, which is faster.
-    progress
-        Called with (distinct texts encoded so far, distinct texts in all) after every batch.
     """
 
     def __init__(
@@ -78,47 +76,49 @@ class TransformerEncoder:
         runtime: str = "auto",
         tokens_per_batch: int | None = None,
         cache: EmbeddingCache | None = None,
-        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.settings = settings
         self.device = device
         self.runtime = runtime
         self.tokens_per_batch = tokens_per_batch
         self.cache = cache
-        self.progress = progress
-        self.warn_of_scripts = True
+        self._warns_of_scripts = True
         self._warned_scripts: set[str] = set()
 
     def __getstate__(self) -> dict[str, Any]:
         """What the constructor was given: a copy loads the model anew, as sessions and locks cannot be copied."""
-        fields = (
-            "settings",
-            "device",
-            "runtime",
-            "tokens_per_batch",
-            "cache",
-            "progress",
-            "warn_of_scripts",
-            "_warned_scripts",
-        )
+        fields = ("settings", "device", "runtime", "tokens_per_batch", "cache", "_warns_of_scripts", "_warned_scripts")
         return {name: self.__dict__[name] for name in fields}
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.settings.name!r})"
+    def without_cache(self) -> Self:
+        """The same encoder, but one that keeps no embeddings on disk and looks none up."""
+        return self._with(cache=None)
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Embeddings of shape (len(texts), dimension)."""
+    def without_warnings(self) -> Self:
+        """The same encoder, but one that does not warn of texts in a script that it was not made for."""
+        return self._with(_warns_of_scripts=False)
+
+    def _with(self, **changes: Any) -> Self:
+        """A copy with some fields changed; what is loaded already is shared."""
+        other = object.__new__(type(self))
+        other.__dict__.update({**self.__dict__, **changes})
+        return other
+
+    def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
+        """Embeddings of shape (len(texts), dimension); `progress` is told of distinct texts after every batch."""
         texts = _whole_characters(check_texts(texts))
         distinct = list(dict.fromkeys(texts))
         out = np.empty((len(distinct), self.dimension), dtype=np.float32)
-        for rows, embeddings in self.stream(distinct):
+        for rows, embeddings in self.stream(distinct, progress=progress):
             out[rows] = embeddings
         if len(distinct) == len(texts):
             return out
         position = {text: i for i, text in enumerate(distinct)}
         return out[[position[text] for text in texts]]
 
-    def stream(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def stream(
+        self, texts: Sequence[str], *, progress: Progress | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings of these texts), every row once, in the order that is fastest.
 
         Never holds more than a few batches, and encodes equal texts as often as they come.
@@ -130,16 +130,14 @@ class TransformerEncoder:
             yield rows, embeddings
             is_missing[rows] = False
             done += len(rows)
-            self._tell(done, len(texts))
+            if progress:
+                progress(done, len(texts))
         missing = np.flatnonzero(is_missing)
         for rows, embeddings in self._run(texts if not done else [texts[i] for i in missing.tolist()]):
             yield missing[rows], embeddings
             done += len(rows)
-            self._tell(done, len(texts))
-
-    def _tell(self, done: int, total: int) -> None:
-        if self.progress:
-            self.progress(done, total)
+            if progress:
+                progress(done, len(texts))
 
     @property
     def dimension(self) -> int:
@@ -191,7 +189,7 @@ class TransformerEncoder:
 
     # ---- the cache ---------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def _cache(self) -> EmbeddingCache | None:
         """The cache, where encoding takes longer than looking up; bfloat16 rows must not be taken for exact ones."""
         return self.cache if self._torch_device.type == "cpu" else None
@@ -350,7 +348,7 @@ class TransformerEncoder:
         return Tokens(self._tokenizer, length, GPU_PIECES, n_workers if n_workers > 1 else 0)
 
     def _warn_of_script(self, texts: list[str]) -> None:
-        if not self.warn_of_scripts:
+        if not self._warns_of_scripts:
             return
         counts = scripts.script_counts(texts)
         if 2 * counts["LATIN"] >= counts.total():

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from strays.errors import DataError, ModelError, UsageError, first_line
 from strays.files import sha256
-from strays.jobs.score.rows import SCORE_FIELDS, flag_rows, require_free, score_texts, without_cache
+from strays.jobs.score.rows import SCORE_FIELDS, flag_rows, require_free, score_texts
 from strays.model import TextOutlierDetector
 from strays.model.folder import CONFIG
 from strays.tables import texts_of
@@ -123,5 +123,4 @@ def _kept(folder: str, digest: str, rule: tuple[float | None, float | None], dev
     model = _load(folder, rule, device)
     if _digest(folder) != digest:
         raise ModelError(f"{folder}: is not the model that this job began with; make the function anew")
-    without_cache(model)
-    return model
+    return model.without_cache()  # locks do not hold on a disk that nodes share

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strays.encoders import Progress
 from strays.errors import DataError
 from strays.jobs.corpus import read_corpus
 from strays.jobs.metrics import Evaluation, evaluate
 from strays.model import TextOutlierDetector
 from strays.model.labels import parse_labels
-from strays.model.scoring import Progress
 from strays.tables import Table
 
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from strays.encoders import Progress
 from strays.encoders.base import check_texts
 from strays.errors import ModelError, StraysWarning, UsageError
 from strays.model import Scores, TextOutlierDetector
 from strays.model.calibration import Threshold
 from strays.model.cascade import RECALL, Cascade, Cut
-from strays.model.scoring import Progress
 
 # A larger share of texts than this is not worth a cascade.
 MUCH = 0.5
@@ -103,6 +104,13 @@ class CascadeScorer:
         flagged = self.model.flag(scores)
         by_full = (scores != scores.astype(np.float32)) | (self._offset == -np.inf)
         return Scores(flagged.anomaly_score, flagged.p_value, flagged.flagged & by_full, by_full)
+
+    def without_cache(self) -> Self:
+        """The same with encoders that keep no embeddings."""
+        scorer = copy(self)
+        scorer.model = self.model.without_cache()
+        scorer._cascade = scorer.model.cascade_ or self._cascade
+        return scorer
 
     def promise(self) -> dict[str, Any]:
         """What is promised, as plain data."""

@@ -1,6 +1,6 @@
 """Texts to anomaly scores: the detector scores some texts while the encoder is at the next.
 
-An encoder may be any object with `encode(texts)`. One whose `encode` also takes `progress` reports from within.
+An encoder may be any object with `encode(texts)`; those that strays loads by name report their progress from within.
 """
 
 from __future__ import annotations
@@ -8,23 +8,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from inspect import signature
-from typing import Any, cast
 
 import numpy as np
 
-from strays.encoders import Encoder, LoadedEncoder, StreamingEncoder
+from strays.encoders import Encoder, Progress, StreamingEncoder, encode
 from strays.encoders.checked import AT_ONCE, one_for_each, streamed
-
-# Called with (texts done, texts in all).
-Progress = Callable[[int, int], None]
 
 
 def embed(encoder: Encoder, texts: list[str], progress: Progress | None = None) -> np.ndarray:
     """The embeddings of texts, checked to be one finite row for each."""
-    with _reporting(encoder, progress) as options:
-        X = one_for_each(np.asarray(encoder.encode(texts, **options)), texts)
+    X = one_for_each(encode(encoder, texts, progress), texts)
     if progress:
         progress(len(texts), len(texts))
     return X
@@ -65,8 +58,7 @@ def _while_encoding(
 def _embedded(encoder: Encoder, texts: list[str], progress: Progress | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(rows, embeddings of these texts), some thousand at a time, in the order that is fastest."""
     if isinstance(encoder, StreamingEncoder):
-        with _reporting(encoder, progress):
-            yield from streamed(encoder, texts)
+        yield from streamed(encoder, texts, progress)
         return
     for start in range(0, len(texts), AT_ONCE):
         block = texts[start : start + AT_ONCE]
@@ -76,21 +68,3 @@ def _embedded(encoder: Encoder, texts: list[str], progress: Progress | None) -> 
 
 def _shifted(progress: Progress, start: int, total: int) -> Progress:
     return lambda done, _: progress(start + done, total)
-
-
-@contextmanager
-def _reporting(encoder: Encoder, progress: Progress | None) -> Iterator[dict[str, Any]]:
-    """Have an encoder report: by the option that this gives, where it takes one."""
-    if progress is None:
-        yield {}
-    elif "progress" in signature(encoder.encode).parameters:
-        yield {"progress": progress}
-    elif hasattr(encoder, "progress"):
-        loaded = cast(LoadedEncoder, encoder)
-        loaded.progress = progress
-        try:
-            yield {}
-        finally:
-            loaded.progress = None
-    else:
-        yield {}

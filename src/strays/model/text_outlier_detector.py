@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from strays.detectors import DETECTORS, Detector, detector_class
-from strays.encoders import Encoder, load_encoder
-from strays.encoders.base import check_texts
+from strays.encoders import Encoder, Progress, load_encoder
+from strays.encoders.base import check_texts, without_cache
 from strays.encoders.checked import one_for_each
 from strays.errors import DataError, ModelError, StraysWarning, UsageError
 from strays.model.calibration import Calibration, threshold
@@ -23,7 +23,7 @@ from strays.model.explanation import Examples, Explanation, effects, pieces, spl
 from strays.model.fitting import fit_and_hold_out, require_variety
 from strays.model.labels import parse_labels
 from strays.model.persistence import FitSummary, Parts, detector_config, fingerprint, load_parts, save_parts
-from strays.model.scoring import Progress, anomaly_scores, embed
+from strays.model.scoring import anomaly_scores, embed
 
 __all__ = ["FitSummary", "Scores", "TextOutlierDetector"]
 
@@ -353,12 +353,16 @@ class TextOutlierDetector(BaseEstimator):
     def without_cache(self) -> Self:
         """The same model with encoders that keep no embeddings: for a server, or for nodes that share a disk."""
         self._require_fitted()
+        model = self.with_encoder(without_cache(self.encoder_))
+        model.cascade_ = self.cascade_ and replace(self.cascade_, encoder=without_cache(self.cascade_.encoder))
+        return model
+
+    def with_encoder(self, encoder: Encoder) -> Self:
+        """The same model with another object of the same encoder."""
         model = copy(self)
-        model.encoder_ = _without_cache(self.encoder_)
+        model.encoder_ = encoder
         if self.encoder is self.encoder_:
-            model.encoder = model.encoder_
-        if self.cascade_:
-            model.cascade_ = replace(self.cascade_, encoder=_without_cache(self.cascade_.encoder))
+            model.encoder = encoder
         return model
 
     @property
@@ -421,17 +425,3 @@ class TextOutlierDetector(BaseEstimator):
     def _require_fitted(self) -> None:
         if not hasattr(self, "detector_"):
             raise UsageError("this model is not fitted yet; call fit(texts) first, or load a saved model")
-
-
-AnyEncoder = TypeVar("AnyEncoder", bound=Encoder)
-
-
-def _without_cache(encoder: AnyEncoder) -> AnyEncoder:
-    """A copy of an encoder that keeps no embeddings; encoders of other people stay as they are."""
-    if hasattr(encoder, "without_cache"):
-        return encoder.without_cache()
-    if getattr(encoder, "cache", None) is None:
-        return encoder
-    encoder = copy(encoder)
-    encoder.cache = None  # type: ignore[attr-defined]
-    return encoder

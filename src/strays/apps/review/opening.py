@@ -78,7 +78,8 @@ def open_desk(
         all_texts = [entry.text for entry in texts.values()]
         with progress("encoding") as show:
             X = embed(used, all_texts, show)
-        used.warn_of_scripts = False  # what is said of the corpus need not be said of each text that is explained
+        used = used.without_warnings()  # what is said of the corpus need not be said of each text that is explained
+        base = base.with_encoder(used) if base else None
         kept = store.settings()
         store.set(
             encoder=used.pinned.to_dict(),

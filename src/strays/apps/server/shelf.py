@@ -20,10 +20,9 @@ from strays.apps.server.batches import TOKENS_PER_CORE, TOKENS_PER_ROUND, Batche
 from strays.apps.server.limits import Limits
 from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
-from strays.encoders import Encoder
+from strays.encoders import Encoder, LoadedEncoder
 from strays.encoders.cores import usable_cores
 from strays.errors import ModelError, StraysError, UsageError
-from strays.jobs.score.rows import without_cache
 from strays.model import TextOutlierDetector
 from strays.model.folder import ARRAYS, CONFIG
 
@@ -167,10 +166,11 @@ class Shelf:
 
     def _warmed(self, model: TextOutlierDetector) -> tuple[TextOutlierDetector, dict[str, Any]]:
         """A model that has scored once, with an encoder that models of the same encoder share; and what it is."""
-        without_cache(model)  # what is asked of a server is not written down
-        encoder: Any = model.encoder_
-        encoder.warn_of_scripts = False
-        model.encoder_ = self._encoders.setdefault(encoder.fingerprint, encoder)
+        model = model.without_cache()  # what is asked of a server is not written down
+        encoder = model.encoder_
+        if isinstance(encoder, LoadedEncoder):
+            encoder = encoder.without_warnings()
+            model = model.with_encoder(self._encoders.setdefault(encoder.fingerprint, encoder))
         model.anomaly_score([WARM_UP])
         return model, model.info()
 

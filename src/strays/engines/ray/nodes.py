@@ -17,7 +17,6 @@ import pyarrow as pa
 from strays import __version__, errors
 from strays.errors import ClusterError, DataError, StraysError, StraysWarning
 from strays.jobs.score.manifest import NAME, Part
-from strays.jobs.score.rows import without_cache
 from strays.jobs.score.steps import Rest, Scored, Steps, Work
 from strays.tables import Chunk, InputFile
 
@@ -78,8 +77,9 @@ class Actor:
         self._steps = steps
         if Path(folder).is_dir():  # an encoder may be named by a path from there
             os.chdir(folder)
-        self._model = ray.get(model)
-        without_cache(self._model)
+        sent = ray.get(model)
+        # Locks of a cache do not hold on a disk that nodes share.
+        self._model = sent.without_cache() if hasattr(sent, "without_cache") else sent
 
     def __call__(self, batch: pa.Table) -> Iterator[pa.Table]:
         """What came of every chunk, one a row: what is told of it as JSON, and scores that are not written yet."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from strays import __version__
+from strays.encoders import Progress
 from strays.jobs.report.curves import curves, measured, sample_to_judge, why_no_curves
 from strays.jobs.report.points import points
 from strays.jobs.report.safe import cut
@@ -20,7 +21,7 @@ from strays.jobs.score import OpenProgress
 from strays.model import TextOutlierDetector
 from strays.model.explanation import Explanation, Neighbour, rank_in_words
 from strays.model.labels import WORD, parse_labels
-from strays.model.scoring import Progress, embed
+from strays.model.scoring import embed
 
 SCORE_BINS, P_VALUE_BINS = 48, 20
 # Rates of false alarms at which found and expected alarms are compared.

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from strays.detectors.sampling import evenly
+from strays.encoders import Progress
 from strays.jobs.report.layout import layout
 from strays.jobs.report.safe import one_line
 from strays.jobs.report.scored import Scored
 from strays.model import TextOutlierDetector
 from strays.model.labels import WORD
-from strays.model.scoring import Progress, embed
+from strays.model.scoring import embed
 
 # Points that stay fluid in a browser, and that a reader can still tell apart.
 MOST_POINTS = 20_000

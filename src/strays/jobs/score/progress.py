@@ -20,10 +20,6 @@ class RowProgress:
         self._total: int | None = None
         self._seconds = 0.0
 
-    def __reduce__(self) -> tuple[type[RowProgress], tuple[()]]:
-        """A copy in another process shows nothing: bars are no thing to send, but encoders that move one are sent."""
-        return RowProgress, ()
-
     @contextmanager
     def bar(self, title: str, done: int, total: int | None) -> Iterator[None]:
         """Show a bar that starts at rows done already; these do not count for the speed."""

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from strays.encoders import Progress
 from strays.errors import DataError
 from strays.model import Scores
 from strays.model.calibration import Threshold
-from strays.model.scoring import Progress
 
 # What is added to a row; null where the row has no text.
 SCORE_FIELDS = (
@@ -121,13 +121,6 @@ def encoders_in(model: Scorer) -> list[Any]:
     inner = getattr(model, "model", model)
     found = [getattr(inner, "encoder_", None), getattr(getattr(inner, "cascade_", None), "encoder", None)]
     return [encoder for encoder in found if encoder is not None]
-
-
-def without_cache(model: Scorer) -> None:
-    """Have a model keep no embeddings: on a server, or on a node, as locks do not hold on a disk that nodes share."""
-    for encoder in encoders_in(model):
-        if getattr(encoder, "cache", None) is not None:
-            encoder.cache = None
 
 
 def scored_schema(schema: pa.Schema, name: str, *, estimates: bool = False) -> pa.Schema:

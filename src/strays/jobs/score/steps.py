@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from strays.encoders import Progress
 from strays.errors import DataError, NoRowsError
 from strays.jobs.corpus import no_text
 from strays.jobs.score.manifest import Key, Part
 from strays.jobs.score.rows import Scorer, flag_rows, score_texts, scored_rows, scored_schema
 from strays.model import Scores
-from strays.model.scoring import Progress
 from strays.tables import OUTPUT_FORMATS, Chunk, InputFile, Table, cut, open_table, open_writer, texts_of
 
 
