@@ -27,7 +27,7 @@ from pathlib import Path
 from tests.apps.review.conftest import make_desk
 from strays.apps.review.serve import serve
 from strays.apps.web.sockets import bind
-import uvicorn, strays.apps.review.app, strays.apps.review.guard
+import uvicorn, strays.apps.review.app, strays.apps.review.middleware
 
 make_desk(Path(sys.argv[1])).store.close()  # all that is slow is done once
 

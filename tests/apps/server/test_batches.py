@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strays.apps.server.batches import SLICE, TOKENS_PER_ROUND, Batches, BusyError
+from strays.apps.server.batches import SLICE, TOKENS_PER_ROUND, Batches
+from strays.apps.web.busy import BusyError
 
 
 def score(texts: list[str]) -> np.ndarray:

@@ -85,8 +85,8 @@ def serve(
         )
     # Slow to import: what is wrong with the call has been said by now.
     from strays.apps.server.log import Log
+    from strays.apps.server.registry import named_folders
     from strays.apps.server.serve import serve as run
-    from strays.apps.server.shelf import named_folders
 
     for name in allow_host or []:
         if not name or set(name) & set("/:@ "):

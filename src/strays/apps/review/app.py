@@ -1,4 +1,4 @@
-"""The desk over HTTP: routes, and nothing else. Who may call them is guard.py's business."""
+"""The desk over HTTP: routes, and nothing else. Who may call them is the middleware's business."""
 
 from __future__ import annotations
 

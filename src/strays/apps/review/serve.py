@@ -17,14 +17,14 @@ def serve(desk: Desk, bound: socket.socket, *, who: str, model_folder: str, anno
     import uvicorn
 
     from strays.apps.review.app import make_app
-    from strays.apps.review.guard import Guard
+    from strays.apps.review.middleware import with_middleware
 
     port = bound.getsockname()[1]
     desk.store.set(port=port)
     token = secrets.token_urlsafe(32)
     app = make_app(desk, who=who, model_folder=model_folder)
 
-    class Server(uvicorn.Server):
+    class AnnouncingServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
@@ -41,7 +41,8 @@ def serve(desk: Desk, bound: socket.socket, *, who: str, model_folder: str, anno
     }
     backroom = Backroom(desk)
     try:
-        Server(uvicorn.Config(Guard(app, port=port, token=token), **options)).run([bound])
+        shell = with_middleware(app, port=port, token=token)
+        AnnouncingServer(uvicorn.Config(shell, **options)).run([bound])
     finally:
         app.state.explainer.close()
         backroom.close()

@@ -1,9 +1,8 @@
-"""Calls that come together are scored together.
+"""Batches: calls that arrive together are scored together.
 
-The texts of all waiting calls go to the model in rounds of some thousand tokens, which the encoder cuts into its
-batches of texts of like length, whoever they came from. Nothing waits for a round to fill: the next one begins when a
-place for it is free, with what is there. Calls take turns, a slice each, so that a large one does not hold up small
-ones.
+The texts of all waiting calls go to the model in rounds of a few thousand tokens, which the encoder cuts into batches
+of texts of similar length. Nothing waits for a round to fill: the next one begins as soon as it may, with what is
+there. Calls take turns, a slice each, so that a large one does not hold up small ones.
 """
 
 from __future__ import annotations
@@ -16,30 +15,32 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from strays.apps.web.busy import BusyError
+
 # Scores of texts, one each.
 Score = Callable[[list[str]], np.ndarray]
 
 TOKENS_PER_ROUND, TOKENS_PER_CORE = 4096, 1024
-# What a call gets into a round before it is the next one's turn.
+# How many texts of a call go into a round before it is the next call's turn.
 SLICE = 64
-# A token is about this many characters, and an encoder reads about this many tokens of a text.
+# A token has about this many characters, and an encoder reads about this many tokens of a text.
 CHARACTERS, MOST_TOKENS = 4, 256
-# So many characters are cut into tokens in the time that the encoder takes for one.
+# The tokenizer reads this many characters in the time that the encoder takes for one token.
 CUT_LIKE_ONE = 400
 
 
 def cost(text: str) -> int:
-    """About how many tokens' work a text is: those that are read, and cutting all of it into tokens."""
+    """About how much work a text is, in tokens: those the encoder reads, and tokenizing all of it.
+
+    >>> cost("short"), cost("long " * 1000)
+    (4, 256)
+    """
     return max(min(len(text) // CHARACTERS + 3, MOST_TOKENS), len(text) // CUT_LIKE_ONE)
-
-
-class BusyError(Exception):
-    """More is waiting than may."""
 
 
 @dataclass(eq=False)
 class Call:
-    """Texts that belong together, their scores as far as known, and who waits for them."""
+    """The texts of one call, their scores as far as known, and the future that its sender awaits."""
 
     texts: list[str]
     scores: np.ndarray
@@ -48,14 +49,14 @@ class Call:
     known: int = 0
 
     def settle(self, part: slice, scores: np.ndarray) -> None:
-        """Some of the scores are known."""
+        """Fill in some of the scores."""
         self.scores[part] = scores
         self.known += part.stop - part.start
         if self.known == len(self.texts) and not self.finished.done():
             self.finished.set_result(self.scores)
 
     def fail(self, error: Exception) -> None:
-        """Nobody will get these scores."""
+        """Give up."""
         if not self.finished.done():
             self.finished.set_exception(error)
 
@@ -65,7 +66,7 @@ Round = list[tuple[Call, slice]]
 
 @dataclass(eq=False)
 class Batches:
-    """The waiting calls of one model; `places` says how many rounds may be under way on this machine."""
+    """The waiting calls of one model; `places` limits the rounds under way, of all models together."""
 
     score_texts: Score
     places: asyncio.Semaphore
@@ -79,7 +80,7 @@ class Batches:
     _wanted: int = 0
 
     async def score(self, texts: list[str], gone: Awaitable[object] | None = None) -> np.ndarray:
-        """Scores of these texts, in their order; a call whose sender is `gone` is dropped."""
+        """Scores of these texts, in order. The call is cancelled once its sender is `gone`."""
         if self.waiting > self.most_waiting:
             raise BusyError(f"more than {self.most_waiting:,} texts are waiting")
         loop = asyncio.get_running_loop()
@@ -94,7 +95,7 @@ class Batches:
         return await call.finished
 
     def _start_rounds(self) -> None:
-        """See to it that somebody takes what waits: a round that waits for its place takes what there is by then."""
+        """Have a round wait for its place if calls wait; it then takes whatever has arrived by that time."""
         if self._calls and not self._wanted:
             self._wanted += 1
             task = asyncio.get_running_loop().create_task(self._round())
@@ -115,7 +116,7 @@ class Batches:
         tokens = 0
         while self._calls and tokens < self.tokens_per_round:
             call = self._calls.popleft()
-            if call.finished.done():  # its sender is gone, or a part of it failed
+            if call.finished.done():  # its sender left, or a slice of it failed
                 self.waiting -= len(call.texts) - call.taken
                 continue
             start = stop = call.taken
@@ -138,7 +139,7 @@ class Batches:
         except Exception as error:
             if len(taken) == 1:
                 taken[0][0].fail(error)
-            for one in taken if len(taken) > 1 else ():  # whose texts were it? the others shall have their scores
+            for one in taken if len(taken) > 1 else ():  # whose text was it? the others still get their scores
                 await self._run([one])
             return
         at = 0

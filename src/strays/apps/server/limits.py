@@ -1,4 +1,4 @@
-"""How much the server takes before it says no. Every limit is a number here, and is explained in docs/operations.md."""
+"""The server's limits: how much it takes before it refuses. docs/operations.md explains each."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from strays.errors import UsageError
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one server.
+    """Limits of one server; in brackets, the status of what exceeds them.
+
+    >>> Limits(texts=10).texts
+    10
 
     body_bytes        largest body of a call (413)
     texts             most texts in a call (422)
     characters        longest text of a call (422)
-    explained         most texts in a call that asks for explanations (422), which reads each text some 65 times over
+    explained         most texts in a call with explanations (422): each text is encoded some 65 times
     explained_characters  longest text of such a call (422)
-    waiting           texts that may wait; a call that comes while more do is refused (429)
+    waiting           texts that may wait to be scored; while there are more, calls are refused (429)
     requests          requests under way at once (429)
-    connections       open at once; one more ends the one that has been idle for longest
-    bodies_bytes      what the bodies of all calls under way may hold together (429)
+    connections       open at once; one more closes the one idle for longest
+    bodies_bytes      size of the bodies of all calls under way together (429)
     explaining        calls for explanations under way at once (429)
     body_seconds      how long a body may take to arrive (408)
     idle_seconds      how long a connection may be silent, or an answer unread, before it is closed
-    shutdown_seconds  how long a stop waits for what was taken
+    shutdown_seconds  how long a stop waits for calls under way (503)
     """
 
     body_bytes: int = 8_000_000
@@ -43,4 +46,4 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not value > 0:
-                raise UsageError(f"the limit {name} is {value}; expected more than 0")
+                raise UsageError(f"the limit {name} is {value}; must be greater than 0")

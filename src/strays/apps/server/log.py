@@ -1,4 +1,4 @@
-"""The log: a line of JSON for every event, on stderr. Facts about requests, never what they hold."""
+"""The log: one line of JSON per event, on stderr. Facts about requests, never their content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from typing import Any, TextIO
 
 
 class Log:
-    """Writes events as lines of JSON; `requests=False` leaves out those of requests that went well."""
+    """Write events as lines of JSON; `requests=False` omits successful requests.
+
+    >>> log = Log(sys.stdout, requests=False)
+    >>> log.request(200, path="/health")
+    >>> log.request(429, path="/v1/score")  # doctest: +ELLIPSIS
+    {"time": ..., "level": "warning", "event": "request", "status": 429, "path": "/v1/score"}
+    """
 
     def __init__(self, stream: TextIO | None = None, *, requests: bool = True) -> None:
         self._stream = stream or sys.stderr
@@ -37,20 +43,20 @@ class Log:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        """What strays warns of, once for every place that it comes from."""
+        """Write a warning, once for each place in the code; has the signature of warnings.showwarning."""
         if (filename, lineno) not in self._warned:
             self._warned.add((filename, lineno))
             self.write("warning", "warning", message=str(message))
 
     def request(self, status: int, **facts: Any) -> None:
-        """A request that was answered."""
-        # 503: a probe that asks while a model is being loaded; nothing is wrong.
+        """Write what became of a request."""
+        # 503 is no error: a probe asks while a model is being loaded.
         level = "warning" if 400 <= status < 500 or status == 503 else "error" if status >= 500 else "info"
         if self._requests or level != "info":
             self.write("request", level, status=status, **facts)
 
     def error(self, event: str, error: BaseException, **facts: Any) -> None:
-        """Something broke: what kind of error and where, but not its message, in which a text may stand."""
+        """Write the type of an unexpected error and where it came from, but not its message: it may quote a text."""
         frames = traceback.extract_tb(error.__traceback__)
         where = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
         self.write(event, "error", error=type(error).__name__, where=where[-12:], **facts)

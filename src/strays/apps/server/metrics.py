@@ -1,4 +1,4 @@
-"""What there is to watch, for Prometheus. Labels are few and of our own making: no text, no address gets into one."""
+"""Metrics for Prometheus. Labels are few and our own: no text and no address gets into one."""
 
 from __future__ import annotations
 
@@ -17,15 +17,21 @@ from strays.model import Scores
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 ROUND_TEXTS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-# Of normal texts a tenth lies below 0.1, and so on; more than that in the lowest buckets, and the texts have changed.
+# A tenth of normal texts lies below 0.1, and so on; if the lowest buckets hold more, the texts have changed.
 P_VALUES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 
 class Metrics:
-    """The counters of one server."""
+    """The counters of one server.
+
+    >>> metrics = Metrics()
+    >>> metrics.requests.labels("/health", 200).inc()
+    >>> 'strays_requests_total{path="/health",status="200"} 1.0' in metrics.page().decode()
+    True
+    """
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second line for each, which nobody reads
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second line for each counter
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self.requests = Counter("strays_requests", "Requests answered", ["path", "status"], registry=registry)
@@ -55,7 +61,7 @@ class Metrics:
         )
 
     def count(self, model: str, scores: Scores) -> None:
-        """Count the texts of a call, whose scores are NaN where there was none."""
+        """Count the texts of a call; blank ones have a score of NaN."""
         known = [p for p in scores.p_value.tolist() if p == p]
         self.texts.labels(model).inc(len(known))
         self.blank.labels(model).inc(len(scores.p_value) - len(known))
@@ -65,5 +71,5 @@ class Metrics:
             watched.observe(p)
 
     def page(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """All metrics, in Prometheus' text format."""
         return generate_latest(self.registry)

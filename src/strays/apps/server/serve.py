@@ -1,4 +1,4 @@
-"""The server's process: from models and limits to a socket that answers, until it is told to stop."""
+"""The server's process: from models and limits to a socket that answers, until it is stopped."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from strays.apps.server.app import make_app
-from strays.apps.server.connections import Connection, Server
-from strays.apps.server.gate import Gate
+from strays.apps.server.app import Lifespan, make_app
 from strays.apps.server.limits import Limits
 from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
-from strays.apps.server.shelf import Shelf
+from strays.apps.server.middleware import with_middleware
+from strays.apps.server.registry import ModelRegistry
+from strays.apps.web.connections import LimitedConnection, LimitedServer
 from strays.model import TextOutlierDetector
 
-# Connections that may wait to be taken, which all are at once: few, or they could be more than files may be open.
+# New connections that may wait. All are accepted at once: with more of them, too many files could be open.
 BACKLOG = 100
 
 
@@ -42,76 +42,95 @@ def serve(
     """Serve models until stopped; `announce` is called once all of them can answer."""
     warnings.showwarning = log.warning
     metrics = Metrics()
-    shelf = Shelf(folders, load, limits=limits, metrics=metrics, log=log)
-    app = make_app(shelf, limits=limits, metrics=metrics, explanations=explanations, has_token=token is not None)
-    gate = Gate(
-        app,
-        token=token,
-        hosts=hosts,
-        paths=[route.path for route in app.routes if hasattr(route, "path")],
+    registry = ModelRegistry(folders, load, limits=limits, metrics=metrics, log=log)
+    running = lifespan(registry, log, announce, fail=lambda error: server.stop(error))
+
+    @asynccontextmanager
+    async def in_process(app: FastAPI) -> AsyncIterator[None]:
+        _reload_on_hangup(registry)
+        async with running(app):
+            yield
+
+    app = make_app(
+        registry,
         limits=limits,
         metrics=metrics,
-        log=log,
-        is_full=lambda: shelf.waiting > limits.waiting,
+        explanations=explanations,
+        has_token=token is not None,
+        lifespan=in_process,
     )
-    options: dict[str, Any] = {
-        "access_log": False,
-        "log_config": None,
-        "log_level": "critical",  # its tracebacks may hold texts; ours do not
-        "http": partial(Connection, limits=limits),
-        "backlog": BACKLOG,
-        "server_header": False,
-        "proxy_headers": False,  # whoever calls could claim to come from anywhere
-        "timeout_keep_alive": int(limits.idle_seconds),
-        "timeout_graceful_shutdown": int(limits.shutdown_seconds),
-        "ws": "none",
-    }
-    server = Server(uvicorn.Config(gate, **options), limits)
-    app.router.lifespan_context = _running(shelf, server, log, announce)
-    # Having finished what was taken, uvicorn raises the signal again; being told to stop is no failure. One that comes
-    # before uvicorn listens for it is not lost.
-    before = signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
+    shell = with_middleware(
+        app, token=token, hosts=hosts, limits=limits, metrics=metrics, log=log, waiting=lambda: registry.waiting
+    )
+    server = make_server(shell, limits)
+    # Having finished its calls, uvicorn raises the signal again; being told to stop is not a failure. A signal that
+    # comes before uvicorn handles it is not lost.
+    before = signal.signal(signal.SIGTERM, lambda *_: server.stop())
     try:
         server.run([bound])
     finally:
         signal.signal(signal.SIGTERM, before)
-    if server.failed:
-        raise server.failed
+    if server.failure:
+        raise server.failure
 
 
-def _running(shelf: Shelf, server: Server, log: Log, announce: Callable[[], None]) -> Callable[[FastAPI], Any]:
-    """What goes on beside the requests: models are made ready, then watched; SIGHUP has them looked at now."""
+def make_server(shell: Any, limits: Limits) -> LimitedServer:
+    """uvicorn, set up for an app with its middleware."""
+    options: dict[str, Any] = {
+        "access_log": False,
+        "log_config": None,
+        "log_level": "critical",  # its tracebacks may hold texts; ours do not
+        "http": partial(LimitedConnection, max_connections=limits.connections),
+        "backlog": BACKLOG,
+        "server_header": False,
+        "proxy_headers": False,  # a caller could claim any address
+        "timeout_keep_alive": int(limits.idle_seconds),
+        "timeout_graceful_shutdown": int(limits.shutdown_seconds),
+        "ws": "none",
+    }
+    return LimitedServer(uvicorn.Config(shell, **options), limits.idle_seconds)
 
-    async def go() -> None:
+
+def lifespan(
+    registry: ModelRegistry, log: Log, announce: Callable[[], None], fail: Callable[[Exception], None]
+) -> Lifespan:
+    """What goes on beside the requests: models are opened, then watched, and closed in the end."""
+
+    async def open_and_watch() -> None:
         try:
-            await shelf.open()
+            await registry.open()
         except Exception as error:
-            server.failed, server.should_exit = error, True
+            fail(error)
             return
-        log.write("ready", models=shelf.names)
+        log.write("ready", models=registry.names)
         with suppress(OSError):  # nobody reads stdout
             announce()
-        await shelf.watch()
+        await registry.watch()
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, what: log.error("broken", what.get("exception") or Exception()))
-        task = loop.create_task(go())
-        looks: set[asyncio.Task[None]] = set()
-
-        def look() -> None:
-            looking = loop.create_task(shelf.look(again=True))
-            looks.add(looking)  # or it might be collected before it has looked
-            looking.add_done_callback(looks.discard)
-
-        if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, look)
+        task = loop.create_task(open_and_watch())
         yield
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        await shelf.close()
+        await registry.close()
         log.write("stopped")
 
     return running
+
+
+def _reload_on_hangup(registry: ModelRegistry) -> None:
+    """Have SIGHUP reload changed models at once."""
+    loop = asyncio.get_running_loop()
+    tasks: set[asyncio.Task[None]] = set()
+
+    def reload() -> None:
+        task = loop.create_task(registry.reload_changed(retry=True))
+        tasks.add(task)  # or it might be collected before it is done
+        task.add_done_callback(tasks.discard)
+
+    if hasattr(signal, "SIGHUP"):
+        loop.add_signal_handler(signal.SIGHUP, reload)

@@ -1,1 +1,1 @@
-"""What the desk and the server have in common: sockets, refusals and answers. No scores, no texts."""
+"""What the server and the review desk share: middleware (one file each), error answers, connections and sockets."""

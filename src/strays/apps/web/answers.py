@@ -1,4 +1,4 @@
-"""Answers of the apps: plain data, and errors that tell what is wrong but never the text they are about."""
+"""JSON answers and errors: {"error": {"code": ..., "message": ...}}, which never quote the text they are about."""
 
 from __future__ import annotations
 
@@ -10,37 +10,48 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from strays.apps.web.asgi import error_body
 from strays.errors import StraysError, UsageError
 
-# What pydantic finds where there is no body, or one that is no object.
+# What pydantic reports if there is no body, or one that is not an object.
 NO_OBJECT = ("missing", "model_attributes_type", "dict_type")
 CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
 class Json(Response):
-    """Plain data; half characters, which UTF-8 cannot hold, travel as escapes."""
+    r"""A JSON answer in ASCII: lone surrogates, which UTF-8 cannot hold, travel as escapes.
+
+    >>> Json({"text": "caf\u00e9"}).body
+    b'{"text":"caf\\u00e9"}'
+    """
 
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """The data as ASCII."""
+        """Encode the content."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def refuse(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:
-    """An error as an answer of an app."""
-    return Json(error_body(code, message), status, headers)
+    """An error answer."""
+    return Json({"error": {"code": code, "message": message}}, status, headers)
+
+
+def error_code(body: bytes) -> str | None:
+    """The code in the body of an error answer; None if it is something else."""
+    try:
+        return str(json.loads(body)["error"]["code"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def add_errors(app: FastAPI, *, besides: str = "") -> None:
-    """Answer every error in our shape; `besides` is said where something broke."""
+    """Have an app answer every error in the shape above; `besides` is added to the message of unexpected errors."""
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:
         # Where and what, never the value itself: it may be anything.
         if any(part["type"] == "json_invalid" for part in error.errors()):
-            return refuse(400, "not_json", "the body is not JSON")
+            return refuse(400, "not_json", "the body is not valid JSON")
         if any(part["loc"] == ("body",) and part["type"] in NO_OBJECT for part in error.errors()):
             return refuse(422, "invalid", "body: expected a JSON object")
         found = [
@@ -55,9 +66,9 @@ def add_errors(app: FastAPI, *, besides: str = "") -> None:
     @app.exception_handler(HTTPException)
     def refused(request: Request, error: HTTPException) -> Response:
         code, headers = CODES.get(error.status_code, "refused"), dict(error.headers or {})
-        asked = f"; this path takes {headers['Allow']}" if "Allow" in headers else ""
-        return refuse(error.status_code, code, f"{error.detail}{asked}", headers)
+        allowed = f"; this path takes {headers['Allow']}" if "Allow" in headers else ""
+        return refuse(error.status_code, code, f"{error.detail}{allowed}", headers)
 
     @app.exception_handler(Exception)
     def broken(request: Request, error: Exception) -> Response:
-        return refuse(500, "broken", f"something is wrong inside strays ({type(error).__name__}){besides}")
+        return refuse(500, "broken", f"internal error ({type(error).__name__}){besides}")

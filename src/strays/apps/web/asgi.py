@@ -1,69 +1,46 @@
-"""Requests and answers below any framework: for refusals that come before the app."""
+"""Small helpers for ASGI middleware."""
 
 from __future__ import annotations
 
-import hmac
-import json
-from typing import Any
+from collections.abc import Callable
 
-from starlette.types import Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 
-class Headers:
-    """The headers of a request."""
+def header(scope: Scope, name: bytes, default: str = "") -> str:
+    """The value of a request header, or `default` if it is absent.
 
-    def __init__(self, scope: Scope) -> None:
-        self._values: dict[bytes, list[bytes]] = {}
-        for name, value in scope["headers"]:
-            self._values.setdefault(name, []).append(value)
+    A header that comes twice gives a NUL, which no check accepts: two programs on the way may each read another one.
 
-    def only(self, name: str, default: str | None = None) -> str:
-        """The value of a header that comes once; what cannot be right where it comes more often."""
-        found = self._values.get(name.encode())
-        if not found:
-            return default or ""
-        return found[0].decode("latin-1") if len(found) == 1 else "\x00"
+    >>> header({"headers": [(b"host", b"localhost"), (b"a", b"1"), (b"a", b"2")]}, b"host")
+    'localhost'
+    """
+    found = [value for key, value in scope["headers"] if key == name]
+    if not found:
+        return default
+    return found[0].decode("latin-1") if len(found) == 1 else "\x00"
 
 
-class Answer:
-    """A whole answer, made without the app."""
+def split(test: Callable[[Scope], bool], chosen: ASGIApp, others: ASGIApp) -> ASGIApp:
+    """Send the requests that pass a test to one app, and all others to another."""
 
-    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        self.status, self.headers, self.body = status, headers, body
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await (chosen if test(scope) else others)(scope, receive, send)
 
-    @classmethod
-    def error(cls, status: int, code: str, message: str, **headers: str) -> Answer:
-        """An error in the shape that all of ours have."""
-        body = json.dumps(error_body(code, message)).encode()
-        return cls(status, {"content-type": "application/json", **headers}, body)
-
-    async def send(self, send: Send) -> None:
-        """Send it."""
-        headers = {"content-length": str(len(self.body)), **self.headers}
-        pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": self.status, "headers": pairs})
-        await send({"type": "http.response.body", "body": self.body})
+    return app
 
 
-def error_body(code: str, message: str) -> dict[str, Any]:
-    """What every error looks like."""
-    return {"error": {"code": code, "message": message}}
+class HttpOnly:
+    """Close web sockets, so that middleware sees HTTP requests only; startup and shutdown go to `lifespan`."""
 
+    def __init__(self, app: ASGIApp, lifespan: ASGIApp) -> None:
+        self._app, self._lifespan = app, lifespan
 
-def error_code(body: bytes) -> str | None:
-    """The code of an error in our shape; None where it is none."""
-    try:
-        return str(json.loads(body)["error"]["code"])
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def is_token(given: str, token: bytes) -> bool:
-    """Whether this is the token, found out in a time that does not tell how much of it is right."""
-    return hmac.compare_digest(given.encode("utf-8", "replace"), token)
-
-
-def has_bearer(headers: Headers, token: bytes) -> bool:
-    """Whether the request carries the token as `Authorization: Bearer TOKEN`."""
-    given = headers.only("authorization", "")
-    return given[:7].lower() == "bearer " and is_token(given[7:].strip(), token)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+        if scope["type"] == "http":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})

@@ -1,4 +1,4 @@
-"""A socket to listen on, and the packages that serve it."""
+"""A socket to listen on, and the packages that serving needs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ LOOPBACK = "127.0.0.1"
 
 
 def require_extra(what: str, extra: str, *packages: str) -> None:
-    """Raise where packages that `what` is served with are not installed."""
+    """Raise if packages needed to serve `what` are not installed."""
     from importlib.util import find_spec
 
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
         raise StraysError(
-            f"to serve {what}, {', '.join(missing)} must be installed; get what is needed with: pip install "
-            f"'strays[{extra}]'"
+            f"serving {what} needs {', '.join(missing)}; install what is missing with: pip install 'strays[{extra}]'"
         )
 
 
 def bind(port: int, host: str = LOOPBACK, before: int | None = None) -> socket.socket:
-    """A listening socket; on the port used before, or any free one, where none (0) is asked for."""
+    """A listening socket. Port 0 takes the port used `before` if it is free, else any free one."""
     if not port and before:
         try:
             return bind(before, host)
@@ -33,7 +32,9 @@ def bind(port: int, host: str = LOOPBACK, before: int | None = None) -> socket.s
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         bound = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
-        raise UsageError(f"the host {host!r:.80} is not an address of this machine ({error.strerror})") from error
+        raise UsageError(
+            f"{{host}} is {host!r:.80}, which is not an address of this machine ({error.strerror})", param="host"
+        ) from error
     if os.name == "posix":  # elsewhere it would let another program take the port as well
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -41,5 +42,7 @@ def bind(port: int, host: str = LOOPBACK, before: int | None = None) -> socket.s
         bound.listen(2048)  # now nobody else gets it, however long loading takes
     except OSError as error:
         bound.close()
-        raise UsageError(f"port {port} cannot be used ({error.strerror}); choose another with --port") from error
+        raise UsageError(
+            f"port {port} cannot be used ({error.strerror}); choose another with {{port}}", param="port"
+        ) from error
     return bound

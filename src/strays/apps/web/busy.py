@@ -1,0 +1,56 @@
+"""Busy: every 429. What is more than the server can take at the moment is refused, and told when to try again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from fastapi.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from strays.apps.web.answers import refuse
+
+RETRY_AFTER = "1"
+
+
+class BusyError(Exception):
+    """There is too much to do at the moment; the message says of what. Answer it with `busy`."""
+
+
+def busy(reason: str) -> Response:
+    """The 429 answer.
+
+    >>> busy("more than 800 requests are under way").status_code
+    429
+    """
+    return refuse(429, "busy", f"{reason}; try again in a moment", {"retry-after": RETRY_AFTER})
+
+
+class RequestLimit:
+    """Refuse requests while `most` are under way; those for `exempt` paths are counted, but never refused."""
+
+    def __init__(self, app: ASGIApp, most: int, *, exempt: Collection[str] = ()) -> None:
+        self._app, self._most, self._exempt = app, most, exempt
+        self.under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        self.under_way += 1
+        try:
+            if self.under_way > self._most and scope["path"] not in self._exempt:
+                await busy(f"more than {self._most:,} requests are under way")(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
+        finally:
+            self.under_way -= 1
+
+
+class RefuseWhileBusy:
+    """Refuse requests before their body is read while `reason` gives a reason to."""
+
+    def __init__(self, app: ASGIApp, reason: Callable[[], str | None]) -> None:
+        self._app, self._reason = app, reason
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        reason = self._reason()
+        await (self._app if reason is None else busy(reason))(scope, receive, send)
