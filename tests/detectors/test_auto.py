@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 
-from strays.detectors import AutoDetector, NearestNormals, kernel
+from strays.detectors import AutoDetector, NearestNormals, kernel_ridge
 from strays.detectors.auto import PARTS
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
 from strays.jobs.metrics import auc
@@ -48,21 +48,22 @@ def test_the_ridge_is_a_gaussian_process_mean() -> None:
     rng = np.random.default_rng(0)
     X, X_test, t = rng.normal(size=(60, 5)), rng.normal(size=(20, 5)), rng.normal(size=60)
     ours, test = torch.from_numpy(X), torch.from_numpy(X_test)
-    ridge = kernel.fit_ridge(kernel.gauss(kernel.squared_distances(ours, ours)), torch.from_numpy(t), 0.5)
-    predicted = kernel.gauss(kernel.squared_distances(test, ours)) @ ridge.coefficients
+    K = kernel_ridge.gauss(kernel_ridge.squared_distances(ours, ours))
+    ridge = kernel_ridge.fit_ridge(K, torch.from_numpy(t), 0.5)
+    predicted = kernel_ridge.gauss(kernel_ridge.squared_distances(test, ours)) @ ridge.coefficients
     process = GaussianProcessRegressor(RBF(np.sqrt(0.5)), alpha=0.5, optimizer=None).fit(X, t)
     np.testing.assert_allclose(predicted, process.predict(X_test), atol=1e-10)
 
 
-@pytest.mark.parametrize("function", [kernel.gauss, kernel.laplace])
+@pytest.mark.parametrize("function", [kernel_ridge.gauss, kernel_ridge.laplace])
 def test_left_out_predictions_are_those_of_a_refit(function) -> None:
     rng = np.random.default_rng(1)
     X, t = torch.from_numpy(rng.normal(size=(40, 3))), torch.from_numpy(rng.normal(size=40))
-    whole = kernel.fit_ridge(function(kernel.squared_distances(X, X)), t, 0.3)
+    whole = kernel_ridge.fit_ridge(function(kernel_ridge.squared_distances(X, X)), t, 0.3)
     for i in (0, 17, 39):
         rest = torch.arange(40) != i
-        refit = kernel.fit_ridge(function(kernel.squared_distances(X[rest], X[rest])), t[rest], 0.3)
-        at_i = function(kernel.squared_distances(X[i : i + 1], X[rest])) @ refit.coefficients
+        refit = kernel_ridge.fit_ridge(function(kernel_ridge.squared_distances(X[rest], X[rest])), t[rest], 0.3)
+        at_i = function(kernel_ridge.squared_distances(X[i : i + 1], X[rest])) @ refit.coefficients
         assert float(whole.left_out[i]) == pytest.approx(float(at_i[0]), abs=1e-9)
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from strays.detectors import AutoDetector, kernel
+from strays.detectors import AutoDetector, kernel_ridge
 from strays.detectors.threads import FEW, few_threads
 
 
@@ -73,12 +73,12 @@ def test_a_large_fit_beside_a_small_one() -> None:
 def test_a_fit_has_few_and_gives_them_back_also_when_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(60, 8))
     seen = []
-    fit_ridge = kernel.fit_ridge
-    monkeypatch.setattr(kernel, "fit_ridge", lambda *given: seen.append(threads()) or fit_ridge(*given))
+    fit_ridge = kernel_ridge.fit_ridge
+    monkeypatch.setattr(kernel_ridge, "fit_ridge", lambda *given: seen.append(threads()) or fit_ridge(*given))
     AutoDetector().fit(X, np.r_[np.zeros(57), -np.ones(3)])
     assert set(map(str, seen)) == {str((1, {1}))}
     assert threads() == (3, {2})
-    monkeypatch.setattr(kernel, "fit_ridge", lambda *_: 1 / 0)
+    monkeypatch.setattr(kernel_ridge, "fit_ridge", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         AutoDetector().fit(X)
     assert threads() == (3, {2})

@@ -7,8 +7,8 @@ Rows are centred on the normals and scaled to a mean squared distance of 1.5 bet
     kernel    f(x), the same on -1 (normal) and +1 (known anomaly): is x like the one or like the other, or like neither
     linear    log odds of a known anomaly under logistic regression
 
-The score T(x) is a weighted sum of the parts, of deviation about one over the normals. No part is judged by rows it
-was fitted on: all have left-out values in closed form, which set the weights (see mixing), and which also are what
+The score T(x) is a weighted sum of the parts, of deviation about one over the normals. No part is weighed by rows it
+was fitted on: all have left-out values in closed form, which set the weights (mixture.py), and which also are what
 normal training rows score, so that a corpus can be ranked by the model fitted on it. Presumed normal rows that rank
 among the known anomalies are set aside, and the parts fitted once more without them.
 """
@@ -22,12 +22,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from strays.detectors import kernel, mixing
-from strays.detectors.arrays import WHOLE, Array
+from strays.detectors import kernel_ridge, mixture
+from strays.detectors.array_spec import WHOLE, ArraySpec
 from strays.detectors.base import COUNT, EMBEDDED, Detector
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
 from strays.detectors.nearest_normals import EQUAL
-from strays.detectors.sampling import evenly
+from strays.detectors.sampling import different, evenly, evenly_by_label
 from strays.detectors.threads import few_threads
 from strays.errors import ModelError
 
@@ -93,21 +93,21 @@ class AutoDetector(Detector):
     left_out_scores: ClassVar = True
     _state: ClassVar = {
         "rows_": EMBEDDED,
-        "n_normals_": Array((), WHOLE, low=2),
-        "n_known_": Array((), WHOLE, low=0),
-        "n_set_aside_": Array((), WHOLE, low=0),
-        "center_": Array(("d",)),
-        "scale_": Array(low=1e-30),
-        "field_": Array(("n",)),
-        "kernel_": Array(("n",)),
-        "linear_": Array(("d and b",), fewest=2),
-        "left_out_": Array(("n_normals_", len(PARTS))),
-        "location_": Array((len(PARTS),)),
-        "spread_": Array((len(PARTS),), low=0.9 * mixing.VARIES**0.5),
-        "weights_": Array((len(PARTS) + 2,)),
-        "bias_": Array(),
-        "auc_": Array(low=0, high=100, may_be_nan=True),
-        "auc_of_distances_": Array(low=0, high=100, may_be_nan=True),
+        "n_normals_": ArraySpec((), WHOLE, low=2),
+        "n_known_": ArraySpec((), WHOLE, low=0),
+        "n_set_aside_": ArraySpec((), WHOLE, low=0),
+        "center_": ArraySpec(("d",)),
+        "scale_": ArraySpec(low=1e-30),
+        "field_": ArraySpec(("n",)),
+        "kernel_": ArraySpec(("n",)),
+        "linear_": ArraySpec(("d and b",), fewest=2),
+        "left_out_": ArraySpec(("n_normals_", len(PARTS))),
+        "location_": ArraySpec((len(PARTS),)),
+        "spread_": ArraySpec((len(PARTS),), low=0.9 * mixture.VARIES**0.5),
+        "weights_": ArraySpec((len(PARTS) + 2,)),
+        "bias_": ArraySpec(),
+        "auc_": ArraySpec(low=0, high=100, may_be_nan=True),
+        "auc_of_distances_": ArraySpec(low=0, high=100, may_be_nan=True),
     }
 
     def __init__(self, n_neighbors: int = 5, memory: int = 4096, flag_rate: float = 0.05) -> None:
@@ -119,7 +119,7 @@ class AutoDetector(Detector):
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         self.n_known_ = int((y < 0).sum())
-        kept = _varied(X, _kept_normals(y, self.memory), np.flatnonzero(y >= 0))
+        kept = different(X, evenly_by_label(y, self.memory), np.flatnonzero(y >= 0))
         normals, known = X[kept], X[evenly(np.flatnonzero(y < 0), self.memory)]
         self.center_ = normals.mean(axis=0, dtype=np.float64)
         self.scale_ = float(np.sqrt(((normals - self.center_) ** 2).sum(axis=1).mean() / 0.75))
@@ -145,10 +145,10 @@ class AutoDetector(Detector):
         self.rows_ = np.vstack([normals, known]).astype(np.float32)
         self.n_normals_ = n = len(normals)
         Z = self._placed(self.rows_)
-        D = kernel.squared_distances(Z, Z)
+        D = kernel_ridge.squared_distances(Z, Z)
         D.fill_diagonal_(0)
         is_normal = torch.arange(len(Z)) < n
-        field = kernel.fit_ridge(kernel.laplace(D), is_normal.double(), FIELD_PENALTY)
+        field = kernel_ridge.fit_ridge(kernel_ridge.laplace(D), is_normal.double(), FIELD_PENALTY)
         left_out = torch.zeros(len(Z), len(PARTS), dtype=torch.float64)
         others = D[:, :n].sqrt()
         others.diagonal().fill_(torch.inf)  # no row is its own neighbour
@@ -157,7 +157,7 @@ class AutoDetector(Detector):
         self.field_ = field.coefficients.numpy()
         self.kernel_, self.linear_ = np.zeros(len(Z)), np.zeros(Z.shape[1] + 1)
         if len(known):
-            head = kernel.fit_ridge(kernel.gauss(D), 1 - 2 * is_normal.double(), KERNEL_PENALTY)
+            head = kernel_ridge.fit_ridge(kernel_ridge.gauss(D), 1 - 2 * is_normal.double(), KERNEL_PENALTY)
             left_out[:, 2] = head.left_out
             self.kernel_ = head.coefficients.numpy()
             rows, anomalous = Z.numpy(), ~is_normal.numpy()
@@ -170,14 +170,14 @@ class AutoDetector(Detector):
         self.location_ = at_normals.mean(axis=0)
         deviation = at_normals.std(axis=0)
         # Both distances are lengths of one space already; the heads' units are their own.
-        self.spread_ = np.where([True, True, *(deviation[2:] ** 2 <= mixing.VARIES)], 1.0, deviation)
+        self.spread_ = np.where([True, True, *(deviation[2:] ** 2 <= mixture.VARIES)], 1.0, deviation)
         normals, known = self._standardised(at_normals), self._standardised(at_known)
         self.auc_ = self.auc_of_distances_ = float("nan")
         if len(known):
-            mixture = mixing.mix(normals, known)
-            self.weights_, self.auc_, self.auc_of_distances_ = mixture.weights, mixture.auc, mixture.auc_of_distances
+            found = mixture.mix(normals, known)
+            self.weights_, self.auc_, self.auc_of_distances_ = found.weights, found.auc, found.auc_of_distances
         else:
-            self.weights_ = mixing.distances_alone(normals)
+            self.weights_ = mixture.distances_alone(normals)
         self.bias_ = float((normals @ self.weights_).mean())
 
     @staticmethod
@@ -209,7 +209,7 @@ class AutoDetector(Detector):
         return self._anomaly_score(evenly(normals, self.memory))
 
     def _standardised(self, features: np.ndarray) -> np.ndarray:
-        return mixing.with_bounded_heads((features - self.location_) / self.spread_)
+        return mixture.with_bounded_heads((features - self.location_) / self.spread_)
 
     def _features(self, X: np.ndarray, device: str = "cpu") -> np.ndarray:
         """The four parts at each row, left-out ones where a row is one of the normals compared with."""
@@ -223,13 +223,13 @@ class AutoDetector(Detector):
         out = np.empty((len(X), len(PARTS)))
         for start in range(0, len(X), at_once):
             Z = self._placed(X[start : start + at_once], device)
-            D = kernel.squared_distances(Z, rows, squares)  # (rows of X, rows compared with)
+            D = kernel_ridge.squared_distances(Z, rows, squares)  # (rows of X, rows compared with)
             distance, nearest = D[:, :n].sqrt().topk(k, largest=False)
             part = torch.zeros(len(Z), len(PARTS), dtype=torch.float64, device=device)
             part[:, 0] = distance.mean(1)
-            part[:, 1] = -(kernel.laplace(D) @ field)
+            part[:, 1] = -(kernel_ridge.laplace(D) @ field)
             if self.kernel_.any():
-                part[:, 2] = kernel.gauss(D) @ head
+                part[:, 2] = kernel_ridge.gauss(D) @ head
                 part[:, 3] = Z @ linear[:-1] + linear[-1]
             same = (distance[:, 0] <= EQUAL * Z.norm(dim=1).clamp(min=1)).cpu().numpy()
             block = out[start : start + len(Z)]
@@ -280,17 +280,3 @@ class AutoDetector(Detector):
         if self.n_set_aside_:
             sentence += f"; {self.n_set_aside_:,} texts presumed normal were set aside for looking like known anomalies"
         return sentence
-
-
-def _kept_normals(y: np.ndarray, most: int) -> np.ndarray:
-    """Evenly spaced normals; those that a person called normal come first where others are only presumed so."""
-    sure, presumed = np.flatnonzero(y > 0), np.flatnonzero(y == 0)
-    n_sure = min(len(sure), max(most // 2, most - len(presumed)))
-    return np.sort(np.concatenate([evenly(sure, n_sure), evenly(presumed, most - n_sure)]))
-
-
-def _varied(X: np.ndarray, kept: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The kept rows, one of `rows` that differs from the rest among them where all would be equal."""
-    if (X[kept] == X[kept[0]]).all():
-        kept[-1] = next(row for row in rows if (X[row] != X[kept[0]]).any())
-    return kept

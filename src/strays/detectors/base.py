@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from strays.detectors.arrays import FLOATS, LARGEST_EMBEDDED, WHOLE, Array, check_arrays
+from strays.detectors.array_spec import FLOATS, LARGEST_EMBEDDED, WHOLE, ArraySpec, check_arrays
 from strays.errors import DataError, StraysWarning
 
 FLAG_RATE = Interval(Real, 0, 0.5, closed="neither")
@@ -31,8 +31,8 @@ COUNT = Interval(Integral, 1, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 # Rows kept to compare with, as many as there are features wide.
-EMBEDDED = Array(("n", "d"), FLOATS, -LARGEST_EMBEDDED, LARGEST_EMBEDDED, fewest=2)
-_COMMON_STATE = {"offset_": Array(), "n_features_in_": Array((), WHOLE, low=1, high=2**31)}
+EMBEDDED = ArraySpec(("n", "d"), FLOATS, -LARGEST_EMBEDDED, LARGEST_EMBEDDED, fewest=2)
+_COMMON_STATE = {"offset_": ArraySpec(), "n_features_in_": ArraySpec((), WHOLE, low=1, high=2**31)}
 
 
 class Detector(OutlierMixin, BaseEstimator, ABC):
@@ -42,7 +42,7 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"flag_rate": [FLAG_RATE]}
     # Fitted attributes, arrays or lists of arrays, from which anomaly_score follows. In shapes "d" is the number of
     # features, and the name of a number in the state is that number.
-    _state: ClassVar[dict[str, Array | list[Array]]] = {}
+    _state: ClassVar[dict[str, ArraySpec | list[ArraySpec]]] = {}
     # Whether the scores of two fits on nearly the same rows can be compared with one another.
     comparable_fits: ClassVar[bool] = True
     # Whether presumed normal training rows get the scores they would have if they had not been trained on.
@@ -118,7 +118,7 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
         """Become fitted from what get_state gave; an error where parameters or arrays could not come from a fit."""
         self._validate_params()
         expected = self._state | _COMMON_STATE
-        flat: dict[str, Array] = {}
+        flat: dict[str, ArraySpec] = {}
         for name, array in expected.items():
             flat |= {f"{name}.{i}": part for i, part in enumerate(array)} if isinstance(array, list) else {name: array}
         numbers = {name: array for name, array in flat.items() if array.types == WHOLE and not array.shape}

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from strays.detectors.arrays import Array
+from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import Detector
 
 
@@ -29,7 +29,7 @@ class CentroidDistance(Detector):
         Mean of the rows not labelled -1, shape (d,).
     """
 
-    _state: ClassVar = {"center_": Array(("d",))}
+    _state: ClassVar = {"center_": ArraySpec(("d",))}
 
     def __init__(self, flag_rate: float = 0.05) -> None:
         self.flag_rate = flag_rate

@@ -1,6 +1,6 @@
 """Deep SAD: deep SVDD that also pushes the known anomalies away from its centre.
 
-    a(d^2) = d^2,  b(d^2) = 1 / d^2        (a, b and T(x) as in push.py)
+    a(d^2) = d^2,  b(d^2) = 1 / d^2        (a, b and T(x) as in semi_supervised.py)
 
 Unlike AI-SVDD's, the push on an anomaly fades as it gets away, so that many kinds find room around the sphere.
 
@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from strays.detectors.push import PushDetector
+from strays.detectors.semi_supervised import SemiSupervisedSphere
 
 
-class DeepSAD(PushDetector):
-    """Deep semi-supervised anomaly detection; parameters as in PushDetector."""
+class DeepSAD(SemiSupervisedSphere):
+    """Deep semi-supervised anomaly detection; parameters as in SemiSupervisedSphere."""
 
     def _losses(self, d2: Any) -> tuple[Any, Any]:
         return d2, 1 / (d2 + 1e-3)

@@ -1,6 +1,6 @@
 """Hypersphere classifier: cross-entropy on the distance to a centre.
 
-    h = sqrt(d^2 + 1) - 1,  p(normal) = exp(-h);   a(d^2) = -log p = h,  b(d^2) = -log(1 - p)        (as in push.py)
+    h = sqrt(d^2 + 1) - 1,  p(normal) = exp(-h);  a(d^2) = -log p = h,  b(d^2) = -log(1 - p)  (as in semi_supervised.py)
 
 Near the centre h is like d^2, far away like d: a stray among the normals pulls less than in deep SVDD. T(x) is the
 distance to the centre, which ranks rows as p does.
@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from strays.detectors.push import PushDetector
+from strays.detectors.semi_supervised import SemiSupervisedSphere
 
 
-class HypersphereClassifier(PushDetector):
-    """Hypersphere classifier; parameters as in PushDetector."""
+class HypersphereClassifier(SemiSupervisedSphere):
+    """Hypersphere classifier; parameters as in SemiSupervisedSphere."""
 
     def _losses(self, d2: Any) -> tuple[Any, Any]:
         import torch

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn import ensemble
 from sklearn.utils._param_validation import Interval
 
-from strays.detectors.arrays import WHOLE, Array
+from strays.detectors.array_spec import WHOLE, ArraySpec
 from strays.detectors.base import COUNT, Detector
 from strays.errors import ModelError
 
@@ -56,13 +56,13 @@ class IsolationForest(Detector):
         "random_state": ["random_state"],
     }
     _state: ClassVar = {
-        "left_": Array(("nodes",), WHOLE, low=0),
-        "right_": Array(("nodes",), WHOLE, low=0),
-        "feature_": Array(("nodes",), WHOLE, low=0),
-        "threshold_": Array(("nodes",)),
-        "path_": Array(("nodes",), low=0),
-        "roots_": Array(("trees",), WHOLE, low=0, ascending=True),
-        "norm_": Array(low=0),
+        "left_": ArraySpec(("nodes",), WHOLE, low=0),
+        "right_": ArraySpec(("nodes",), WHOLE, low=0),
+        "feature_": ArraySpec(("nodes",), WHOLE, low=0),
+        "threshold_": ArraySpec(("nodes",)),
+        "path_": ArraySpec(("nodes",), low=0),
+        "roots_": ArraySpec(("trees",), WHOLE, low=0, ascending=True),
+        "norm_": ArraySpec(low=0),
     }
 
     def __init__(

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import neighbors
 
-from strays.detectors.arrays import Array
+from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import COUNT, EMBEDDED, Detector
 
 
@@ -41,7 +41,7 @@ class LocalOutlierFactor(Detector):
         **Detector._parameter_constraints,
         "n_neighbors": [COUNT],
     }
-    _state: ClassVar = {"rows_": EMBEDDED, "k_distance_": Array(("n",), low=0), "lrd_": Array(("n",), low=0)}
+    _state: ClassVar = {"rows_": EMBEDDED, "k_distance_": ArraySpec(("n",), low=0), "lrd_": ArraySpec(("n",), low=0)}
 
     def __init__(self, n_neighbors: int = 20, flag_rate: float = 0.05) -> None:
         self.n_neighbors = n_neighbors

@@ -14,7 +14,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from strays.detectors import network
-from strays.detectors.arrays import Array
+from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import POSITIVE, Detector
 
 
@@ -39,7 +39,7 @@ class LogisticHead(Detector):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**Detector._parameter_constraints, "C": [POSITIVE]}
-    _state: ClassVar = {"coef_": Array(("d",)), "intercept_": Array(), "center_": Array(("d",))}
+    _state: ClassVar = {"coef_": ArraySpec(("d",)), "intercept_": ArraySpec(), "center_": ArraySpec(("d",))}
 
     def __init__(self, C: float = 1.0, flag_rate: float = 0.05) -> None:
         self.C = C

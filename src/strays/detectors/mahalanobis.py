@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.covariance import ledoit_wolf
 
-from strays.detectors.arrays import Array
+from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import Detector
 
 
@@ -33,7 +33,7 @@ class Mahalanobis(Detector):
         m, and a matrix V with V V^T = S^-1, so that T(x) = |(x - m) V|.
     """
 
-    _state: ClassVar = {"center_": Array(("d",)), "whitening_": Array(("d", "d"))}
+    _state: ClassVar = {"center_": ArraySpec(("d",)), "whitening_": ArraySpec(("d", "d"))}
 
     def __init__(self, flag_rate: float = 0.05) -> None:
         self.flag_rate = flag_rate

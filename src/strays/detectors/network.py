@@ -1,4 +1,4 @@
-"""The bias-free network phi(x; W) that AI-SVDD and Deep SVDD train, and the distances they score with.
+"""The bias-free network phi(x; W) that AI-SVDD, Deep SVDD and their kin train, and the distances they score with.
 
     phi(x; W) = W^L a(W^(L-1) ... a(W^1 x))
 

@@ -18,7 +18,7 @@ from sklearn import svm
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from strays.detectors.arrays import Array
+from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import POSITIVE, Detector
 
 ROWS_AT_ONCE = 1024
@@ -63,10 +63,10 @@ class OneClassSVM(Detector):
         "gamma": [POSITIVE, StrOptions({"scale"})],
     }
     _state: ClassVar = {
-        "support_vectors_": Array(("n", "d")),
-        "alpha_": Array(("n",)),
-        "rho_": Array(),
-        "gamma_": Array(low=0),
+        "support_vectors_": ArraySpec(("n", "d")),
+        "alpha_": ArraySpec(("n",)),
+        "rho_": ArraySpec(),
+        "gamma_": ArraySpec(low=0),
     }
 
     def __init__(self, nu: float = 0.5, gamma: float | str = "scale", flag_rate: float = 0.05) -> None:

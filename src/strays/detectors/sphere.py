@@ -1,4 +1,4 @@
-"""The score that all networks around a centre share.
+"""What all networks around a centre share: the score is the distance to it (AI-SVDD, Deep SVDD, Deep SAD, ...).
 
     T(x) = |phi(x; W) - c| / scale,  scale = root mean square of |phi(x; W) - c| over the presumed normal training rows
 
@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from strays.detectors import network
-from strays.detectors.arrays import Array
+from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import Detector
 
 
@@ -20,9 +20,9 @@ class SphereDetector(Detector):
     """Base of the detectors that score a row by the distance of its latent to a centre."""
 
     _state: ClassVar = {
-        "weights_": [Array(("hidden", "d")), Array(("latent", "hidden"))],
-        "center_": Array(("latent",)),
-        "scale_": Array(low=1e-30),
+        "weights_": [ArraySpec(("hidden", "d")), ArraySpec(("latent", "hidden"))],
+        "center_": ArraySpec(("latent",)),
+        "scale_": ArraySpec(low=1e-30),
     }
     # Each starts somewhere else, and sets its scale on rows that it has seen.
     comparable_fits: ClassVar = False

@@ -25,7 +25,7 @@ from typing import Literal
 
 import numpy as np
 
-from strays.detectors.arrays import Array, check_arrays
+from strays.detectors.array_spec import ArraySpec, check_arrays
 from strays.detectors.sampling import evenly
 from strays.errors import UsageError
 
@@ -103,7 +103,7 @@ class Calibration:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Calibration:
         """From what to_arrays gave."""
-        sorted_scores = {name: Array((name,), ascending=True) for name in ("normal_scores", "corpus_scores")}
+        sorted_scores = {name: ArraySpec((name,), ascending=True) for name in ("normal_scores", "corpus_scores")}
         check_arrays(arrays, sorted_scores)
         return cls(arrays["normal_scores"], arrays["corpus_scores"])
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strays.detectors.arrays import LARGEST_EMBEDDED, Array, check_arrays
+from strays.detectors.array_spec import LARGEST_EMBEDDED, ArraySpec, check_arrays
 from strays.detectors.sampling import evenly
 from strays.encoders import Encoder, LoadedEncoder, load_encoder
 from strays.encoders.sources import is_static
@@ -34,11 +34,11 @@ JITTER = 1e-4
 ROWS_AT_ONCE = 512
 # What a saved cascade is made of.
 ARRAYS = {
-    "landmarks": Array(("m", "z"), ("float32",), -LARGEST_EMBEDDED, LARGEST_EMBEDDED),
-    "coefficients": Array(("m",)),
-    "intercept": Array(),
-    "values": Array(("n",)),
-    "scores": Array(("n",)),
+    "landmarks": ArraySpec(("m", "z"), ("float32",), -LARGEST_EMBEDDED, LARGEST_EMBEDDED),
+    "coefficients": ArraySpec(("m",)),
+    "intercept": ArraySpec(),
+    "values": ArraySpec(("n",)),
+    "scores": ArraySpec(("n",)),
 }
 
 

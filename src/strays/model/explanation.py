@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from strays.detectors.arrays import BYTES, LARGEST_EMBEDDED, SIGNS, WHOLE, Array, check_arrays
+from strays.detectors.array_spec import BYTES, LARGEST_EMBEDDED, SIGNS, WHOLE, ArraySpec, check_arrays
 from strays.detectors.sampling import evenly
 from strays.errors import ModelError
 
@@ -121,10 +121,10 @@ class Examples:
     def from_arrays(cls, arrays: dict[str, np.ndarray], dimension: int) -> Examples:
         """What to_arrays gave, with embeddings of that length; ValueError where a text is no text."""
         expected = {
-            "text": Array(("bytes",), BYTES, low=0, fewest=0),
-            "end": Array(("n",), WHOLE, low=0, fewest=0, ascending=True),
-            "embedding": Array(("n", dimension), ("float32",), -LARGEST_EMBEDDED, LARGEST_EMBEDDED, fewest=0),
-            "y": Array(("n",), SIGNS, low=-1, high=1, fewest=0),
+            "text": ArraySpec(("bytes",), BYTES, low=0, fewest=0),
+            "end": ArraySpec(("n",), WHOLE, low=0, fewest=0, ascending=True),
+            "embedding": ArraySpec(("n", dimension), ("float32",), -LARGEST_EMBEDDED, LARGEST_EMBEDDED, fewest=0),
+            "y": ArraySpec(("n",), SIGNS, low=-1, high=1, fewest=0),
         }
         check_arrays(arrays, expected)
         data, ends = arrays["text"].tobytes(), arrays["end"].tolist()

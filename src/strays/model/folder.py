@@ -2,7 +2,7 @@
 
 The folder appears complete or not at all, and config.json carries the hash of the arrays, so that a damaged or mixed-up
 folder is noticed. Whoever sends a model can write any hash: what is read is bounded, and only from inside the folder;
-whether the values make sense is for those to check who use them (arrays.py).
+whether the values make sense is for those to check who use them (array_spec.py).
 """
 
 from __future__ import annotations

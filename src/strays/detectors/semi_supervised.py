@@ -1,4 +1,4 @@
-"""What Deep SAD and the hypersphere classifier share: a network, a fixed centre, and a loss for each side.
+"""What Deep SAD and the hypersphere classifier share: a fixed centre, and one loss for normals, one for anomalies.
 
     min over W of  1/n sum over normals a(d^2)  +  weight/m sum over anomalies b(d^2),   d = |phi(x; W) - c| / unit
     T(x) as in sphere.py
@@ -21,7 +21,7 @@ from strays.detectors.base import COUNT, POSITIVE, generator
 from strays.detectors.sphere import SphereDetector
 
 
-class PushDetector(SphereDetector):
+class SemiSupervisedSphere(SphereDetector):
     """Base of the methods that draw normal rows to a fixed centre and push known anomalies away from it.
 
     Parameters

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strays.detectors import mixing
+from strays.detectors import mixture
 from strays.jobs.metrics import auc
 
 
@@ -15,11 +15,11 @@ def features(n: int, m: int, shifts: tuple[float, float, float, float]) -> tuple
     """Independent features, those of anomalies shifted; with the bounded heads beside them."""
     rng = np.random.default_rng(0)
     normal, anomaly = rng.normal(size=(n, 4)), rng.normal(size=(m, 4)) + np.array(shifts)
-    return mixing.with_bounded_heads(normal), mixing.with_bounded_heads(anomaly)
+    return mixture.with_bounded_heads(normal), mixture.with_bounded_heads(anomaly)
 
 
 def test_bounded_heads_are_beside_the_features() -> None:
-    out = mixing.with_bounded_heads(np.array([[1.0, 2, -3, 4]]))
+    out = mixture.with_bounded_heads(np.array([[1.0, 2, -3, 4]]))
     assert out.tolist() == [[1, 2, -3, 4, 0, 4]]
 
 
@@ -28,30 +28,30 @@ def test_with_much_evidence_the_part_that_tells_wins() -> None:
         shifts = [0.0] * 4
         shifts[part] = 3.0
         normal, anomaly = features(2000, 400, tuple(shifts))
-        weights = mixing.mix(normal, anomaly).weights
+        weights = mixture.mix(normal, anomaly).weights
         size = np.abs(weights[:4] + np.r_[0, 0, weights[4:]])
         assert size.argmax() == part
 
 
 def test_one_anomaly_changes_less_than_a_hundred() -> None:
     normal, anomaly = features(1000, 100, (0.0, 0.0, 3.0, 3.0))
-    heads = [np.abs(mixing.mix(normal, anomaly[:m]).weights[2:]).sum() for m in (1, 10, 100)]
+    heads = [np.abs(mixture.mix(normal, anomaly[:m]).weights[2:]).sum() for m in (1, 10, 100)]
     assert heads[0] < heads[1] < heads[2]
 
 
 def test_the_mixture_has_deviation_about_one_over_the_normals() -> None:
     normal, anomaly = features(3000, 50, (1.0, 1.0, 2.0, 1.0))
-    assert (normal @ mixing.distances_alone(normal)).std() == pytest.approx(1, abs=0.01)
-    assert 0.5 < (normal @ mixing.mix(normal, anomaly).weights).std() < 1.3
+    assert (normal @ mixture.distances_alone(normal)).std() == pytest.approx(1, abs=0.01)
+    assert 0.5 < (normal @ mixture.mix(normal, anomaly).weights).std() < 1.3
 
 
 def test_it_reports_the_auc_of_the_left_out_anomalies() -> None:
     normal, anomaly = features(800, 60, (0.5, 0.5, 2.0, 1.0))
-    mixture = mixing.mix(normal, anomaly)
+    mixed = mixture.mix(normal, anomaly)
     truth = np.r_[np.ones(800), -np.ones(60)].astype(int)
     for weights, reported in (
-        (mixture.weights, mixture.auc),
-        (mixing.distances_alone(normal), mixture.auc_of_distances),
+        (mixed.weights, mixed.auc),
+        (mixture.distances_alone(normal), mixed.auc_of_distances),
     ):
         assert reported == pytest.approx(100 * auc(truth, np.r_[normal @ weights, anomaly @ weights]))
 
@@ -59,10 +59,10 @@ def test_it_reports_the_auc_of_the_left_out_anomalies() -> None:
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=30), st.lists(st.integers(-3, 3), min_size=1, max_size=10))
 def test_auc_counts_ties_half(normal: list[int], anomaly: list[int]) -> None:
     truth = np.r_[np.ones(len(normal)), -np.ones(len(anomaly))].astype(int)
-    ours = mixing._auc(np.array([normal], dtype=float), np.array([anomaly], dtype=float))
+    ours = mixture._auc(np.array([normal], dtype=float), np.array([anomaly], dtype=float))
     assert ours[0] == pytest.approx(100 * auc(truth, np.array(normal + anomaly, dtype=float)))
 
 
 def test_features_that_never_vary_are_no_problem() -> None:
-    normal, anomaly = mixing.with_bounded_heads(np.zeros((5, 4))), mixing.with_bounded_heads(np.ones((1, 4)))
-    assert np.isfinite(mixing.mix(normal, anomaly).weights).all()
+    normal, anomaly = mixture.with_bounded_heads(np.zeros((5, 4))), mixture.with_bounded_heads(np.ones((1, 4)))
+    assert np.isfinite(mixture.mix(normal, anomaly).weights).all()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from strays.detectors import DeepSAD, HypersphereClassifier
-from strays.detectors.push import PushDetector
+from strays.detectors.semi_supervised import SemiSupervisedSphere
 from strays.jobs.metrics import auc
 
 METHODS = [DeepSAD, HypersphereClassifier]
@@ -30,12 +30,12 @@ def test_the_hypersphere_classifiers_losses_are_a_cross_entropy() -> None:
 
 @pytest.mark.parametrize("cls", METHODS)
 class TestLearning:
-    def test_the_loss_falls(self, cls: type[PushDetector], blobs) -> None:
+    def test_the_loss_falls(self, cls: type[SemiSupervisedSphere], blobs) -> None:
         X, y, *_ = blobs
         loss = cls(random_state=0).fit(X, y).loss_
         assert loss[-1] < 0.8 * loss[0]
 
-    def test_labels_help_and_shuffled_labels_do_not(self, cls: type[PushDetector], blobs) -> None:
+    def test_labels_help_and_shuffled_labels_do_not(self, cls: type[SemiSupervisedSphere], blobs) -> None:
         X, y, X_test, y_test = blobs
         blind, taught, misled = (
             auc(y_test, cls(random_state=0, learning_rate=1e-3).fit(X, labels).anomaly_score(X_test))
@@ -44,14 +44,14 @@ class TestLearning:
         assert taught > 0.95
         assert taught > max(blind, misled) + 0.1
 
-    def test_anomalies_on_both_sides_are_far_from_the_centre(self, cls: type[PushDetector], blobs) -> None:
+    def test_anomalies_on_both_sides_are_far_from_the_centre(self, cls: type[SemiSupervisedSphere], blobs) -> None:
         X, y, *_ = blobs
         scores = cls(random_state=0, learning_rate=1e-3).fit(X, y).anomaly_score(X)
         left, right = X[:, 1] < -1, X[:, 1] > 1
         for side in (left & (y < 0), right & (y < 0)):
             assert np.median(scores[side]) > 2 * np.median(scores[y > 0])
 
-    def test_a_heavier_anomaly_weight_pushes_harder(self, cls: type[PushDetector], blobs) -> None:
+    def test_a_heavier_anomaly_weight_pushes_harder(self, cls: type[SemiSupervisedSphere], blobs) -> None:
         X, y, *_ = blobs
 
         def push(weight: float) -> float:
@@ -60,7 +60,7 @@ class TestLearning:
 
         assert push(10.0) > push(0.1)
 
-    def test_scores_are_in_units_of_the_normals(self, cls: type[PushDetector], blobs) -> None:
+    def test_scores_are_in_units_of_the_normals(self, cls: type[SemiSupervisedSphere], blobs) -> None:
         X, y, *_ = blobs
         scores = cls(random_state=0).fit(X, y).anomaly_score(X[y > 0])
         assert np.sqrt(np.mean(scores**2)) == pytest.approx(1)

@@ -3,18 +3,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from strays.detectors.arrays import WHOLE, Array, check_arrays
+from strays.detectors.array_spec import WHOLE, ArraySpec, check_arrays
 from strays.encoders.settings import whole_number
 from strays.errors import ModelError
 
-EXPECTED = {"rows": Array(("n", "d"), fewest=2), "center": Array(("d",)), "k": Array((), WHOLE, low=1)}
+EXPECTED = {"rows": ArraySpec(("n", "d"), fewest=2), "center": ArraySpec(("d",)), "k": ArraySpec((), WHOLE, low=1)}
 FITTING = {"rows": np.zeros((3, 2)), "center": np.zeros(2), "k": np.array(5)}
 
 
 def test_arrays_that_fit() -> None:
     check_arrays(FITTING, EXPECTED)
     check_arrays(FITTING | {"other": np.array(["x"])}, EXPECTED)
-    check_arrays({"a": np.array([np.nan, 1.0])}, {"a": Array(("n",), may_be_nan=True)})
+    check_arrays({"a": np.array([np.nan, 1.0])}, {"a": ArraySpec(("n",), may_be_nan=True)})
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_arrays_that_are_missing_or_out_of_order() -> None:
     with pytest.raises(ModelError, match="no array 'center'"):
         check_arrays({"rows": np.zeros((3, 2)), "k": np.array(5)}, EXPECTED)
     with pytest.raises(ModelError, match=r"holds 1\.0 after 2\.0; expected ascending"):
-        check_arrays({"a": np.array([0, 2.0, 1.0])}, {"a": Array(("n",), ascending=True)})
+        check_arrays({"a": np.array([0, 2.0, 1.0])}, {"a": ArraySpec(("n",), ascending=True)})
 
 
 def test_whole_numbers() -> None:

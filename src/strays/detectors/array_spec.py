@@ -1,4 +1,4 @@
-"""What arrays that come from a file must be: said once as data, and checked before anything is computed with them."""
+"""What the arrays of a saved model must be: shapes, types and limits as data, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGEST_EMBEDDED = 1e15
 
 
 @dataclass(frozen=True)
-class Array:
+class ArraySpec:
     """An array's shape, the types it may have, and its lowest and highest value.
 
     A size is a number, or a name: whatever has the same name has the same size, at least `fewest`.
@@ -61,7 +61,7 @@ class Array:
 
 
 def check_arrays(
-    arrays: Mapping[str, np.ndarray], expected: Mapping[str, Array], sizes: dict[str, int] | None = None
+    arrays: Mapping[str, np.ndarray], expected: Mapping[str, ArraySpec], sizes: dict[str, int] | None = None
 ) -> None:
     """Raise unless all expected arrays are there and as they should be. Others are not looked at."""
     sizes = {} if sizes is None else sizes
