@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from typing import Annotated, Any, NoReturn
@@ -9,13 +10,19 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from strays import __version__
-from strays.apps.cli.about import cache_clear, cache_info, encoders, info
-from strays.apps.cli.common import in_options
-from strays.apps.cli.models import evaluate, explain, fit, scan
-from strays.apps.cli.pages import report, review
-from strays.apps.cli.scoring import score
-from strays.apps.cli.service import serve
-from strays.apps.cli.studies import study
+from strays.apps.cli.commands.cache import cache_clear, cache_info
+from strays.apps.cli.commands.encoders import encoders
+from strays.apps.cli.commands.evaluate import evaluate
+from strays.apps.cli.commands.explain import explain
+from strays.apps.cli.commands.fit import fit
+from strays.apps.cli.commands.info import info
+from strays.apps.cli.commands.report import report
+from strays.apps.cli.commands.review import review
+from strays.apps.cli.commands.scan import scan
+from strays.apps.cli.commands.score import score
+from strays.apps.cli.commands.serve import serve
+from strays.apps.cli.commands.study import study
+from strays.apps.cli.resolve import option
 from strays.errors import StraysError, StraysWarning, UsageError
 
 __all__ = ["app", "cache", "main"]
@@ -83,4 +90,8 @@ def _in_options(message: StraysError | StraysWarning) -> str:
     """A message in the words of the command line: parameters as options, other names as they are."""
     commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
     options = {param.name: param.opts[0] for command in commands for param in command.params}
-    return in_options(message.named(lambda name: options.get(name, name)), set(options.values()))
+    known = set(options.values())
+    # For messages that do not list their parameters yet.
+    names = r"(?<!\S)\w+_\w+(?=[\s,;=]|$)|^\w+(?= is |=| looks at )"
+    text = message.named(lambda name: options.get(name, name))
+    return re.sub(names, lambda name: option(name[0]) if option(name[0]) in known else name[0], text)

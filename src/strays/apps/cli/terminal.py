@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
@@ -118,6 +120,17 @@ def show_table(header: list[str], rows: list[list[str]], title: str) -> None:
 def say(message: str, style: str = "") -> None:
     """A line on stderr."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(Text(printable(message), style))
+
+
+def say_without_text(n: int) -> None:
+    """Say how many rows had no text, where there were any."""
+    if n:
+        say(f"{n:,} rows without a text passed through unscored.", "yellow")
+
+
+def print_json(value: Any) -> None:
+    """To stdout, for machines."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The command that serves models over HTTP: serve."""
+"""strays serve: score texts over HTTP."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strays.apps.cli.common import loaded_model, rules_of
 from strays.apps.cli.options import Device, FlagRate, MaxFalseAlarms, MaxFalseShare
+from strays.apps.cli.resolve import loaded_model, rules_of
 from strays.apps.server.limits import Limits
 from strays.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""The command that runs the paper's experiments again: study."""
+"""strays study: run the paper's experiments again."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from strays.apps.cli.common import encoder_of, print_json
 from strays.apps.cli.options import Device, EncoderName, Json, MaxLength, Normalize, Pooling, Revision
+from strays.apps.cli.resolve import encoder_of
 
 
 def study(
@@ -44,7 +44,7 @@ def study(
 
     if listing:
         titles = run.titles()
-        print_json(titles) if as_json else terminal.show_facts(titles, "Studies")
+        terminal.print_json(titles) if as_json else terminal.show_facts(titles, "Studies")
         return
     try:
         tables = run.run_studies(
@@ -61,7 +61,7 @@ def study(
         terminal.say(f"stopped; finished rows are kept in {out}, and the same command goes on from there")
         raise
     if as_json:
-        print_json({name: [asdict(table) for table in found] for name, found in tables.items()})
+        terminal.print_json({name: [asdict(table) for table in found] for name, found in tables.items()})
         return
     for name, found in tables.items():
         for table in found:

@@ -1,21 +1,16 @@
-"""The command that scores files: score."""
+"""strays score: score files and folders of any size."""
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strays.apps.cli.common import (
-    engine_of,
-    print_json,
-    promise_in_words,
-    rules_of,
-    runs_on,
-    say_without_text,
-    stopped_by_sigterm,
-)
 from strays.apps.cli.options import (
     Address,
     Device,
@@ -32,13 +27,37 @@ from strays.apps.cli.options import (
     Strict,
     TextColumn,
 )
+from strays.apps.cli.resolve import engine_of, rules_of
+from strays.apps.cli.words import promise_in_words, runs_on
 from strays.errors import UsageError
 
 if TYPE_CHECKING:
     from strays.jobs.score import ScoreSummary
 
 
-@stopped_by_sigterm()
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM stop a job as Ctrl-C does, so that it lets go of all that it holds; then the process ends by it."""
+    if threading.current_thread() is not threading.main_thread():  # the only one that may say what signals do
+        yield
+        return
+    told = False
+
+    def stop(*_: object) -> None:
+        nonlocal told
+        told = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+        if told:
+            signal.raise_signal(signal.SIGTERM)
+
+
+@_stopped_by_sigterm()
 def score(
     file: Annotated[str, typer.Argument(help="A file as for scan, or a folder of such files; - is stdin.")],
     model: Model,
@@ -106,13 +125,13 @@ def score(
     if as_json and out != "-":
         facts = {"out": out, **asdict(summary)}
         n_by_full = facts.pop("n_by_full")
-        print_json(facts | ({"cascade": {"n_by_full": n_by_full, **scorer.promise()}} if scorer else {}))
+        terminal.print_json(facts | ({"cascade": {"n_by_full": n_by_full, **scorer.promise()}} if scorer else {}))
         return
     terminal.say(f"{_score_words(summary, out)}; {summary.n_flagged:,} flagged: {fitted.threshold_}.")
     terminal.say(f"Encoder: {fitted.info()['encoder']['name']}{'' if cluster else runs_on(fitted)}.")
     if scorer:
         terminal.say(f"{summary.n_by_full:,} rows went to the model; {promise_in_words(scorer.promise())}.")
-    say_without_text(summary.n_without_text)
+    terminal.say_without_text(summary.n_without_text)
     if summary.n_remade:
         terminal.say(
             f"{summary.n_remade:,} parts of the earlier run were gone or cut off, and are made again.", "yellow"

@@ -1,0 +1,29 @@
+"""strays cache: what is kept on disk so that no text is encoded twice."""
+
+from __future__ import annotations
+
+from strays.apps.cli.options import Json
+
+
+def cache_info(as_json: Json = False) -> None:
+    """Say where the cache is, how large it is and may grow, and what it holds."""
+    from strays.apps.cli import terminal
+    from strays.encoders.cache import EmbeddingCache
+
+    found = EmbeddingCache().info()
+    if as_json:
+        terminal.print_json(found.to_dict())
+        return
+    terminal.show_facts(found.to_words(), str(found.folder))
+
+
+def cache_clear(as_json: Json = False) -> None:
+    """Remove all that is kept; the next job encodes its texts again."""
+    from strays.apps.cli import terminal
+    from strays.encoders.cache import cache_folder, clear, size_in_words
+
+    freed = clear()
+    if as_json:
+        terminal.print_json({"folder": str(cache_folder()), "bytes_freed": freed})
+        return
+    terminal.say(f"{size_in_words(freed)} freed in {cache_folder()}.")

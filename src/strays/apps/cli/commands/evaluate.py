@@ -1,0 +1,35 @@
+"""strays evaluate: measure a model on a file with labels."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from strays.apps.cli.options import Device, File, Format, Json, Model, TextColumn
+
+
+def evaluate(
+    file: File,
+    model: Model,
+    label_column: Annotated[str, typer.Option(help="Column with the true labels: normal, anomaly, or empty.")],
+    text_column: TextColumn = None,
+    device: Device = "auto",
+    format: Format = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a fitted model on a file with labels: MAP, Recall@5, AUC, and false alarms."""
+    from strays.apps.cli import terminal
+    from strays.jobs.evaluate import evaluate_table
+    from strays.model import TextOutlierDetector
+    from strays.tables import open_table
+
+    table = open_table(file, format, text_column=text_column)
+    with terminal.progress_bar("scoring") as progress:
+        fitted = TextOutlierDetector.load(model, device=device)
+        result = evaluate_table(fitted, table, label_column, text_column=text_column, progress=progress)
+    if as_json:
+        terminal.print_json(asdict(result))
+        return
+    terminal.show_facts(result.to_words(), f"{model} on {table.name}")
