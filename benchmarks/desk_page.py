@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.common import RESULTS, marked
 from benchmarks.labelling import BINS, LOOKS, WAYS
 from benchmarks.speed_page import REPO, results, table
-from strays.apps.review.hidden import still_hidden
+from strays.apps.review.estimate import estimate_remaining
 from strays.studies.paper.rows import Row, RowFile
 
 PAGE = REPO / "docs" / "review.md"
@@ -54,7 +54,7 @@ def intervals(measured: list[Row]) -> Iterator[tuple[int, int, int, int]]:
             p, hit = (np.array(column) for column in list(zip(*row["judged"], strict=True))[1:])
             for look, counts in row["open"].items():
                 n = int(look)
-                shown = still_hidden(p[:n], np.where(hit[:n] == 1, -1, 1), np.repeat(middle, counts))
+                shown = estimate_remaining(p[:n], np.where(hit[:n] == 1, -1, 1), np.repeat(middle, counts))
                 if shown:
                     yield n, shown.low, shown.high, row["n_anomalies"] - row["found"][look]
 

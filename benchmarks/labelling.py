@@ -25,8 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import RESULTS
-from strays.apps.review.asking import Ask, questions
 from strays.apps.review.learner import Learner, Ranking
+from strays.apps.review.questions import Question, choose_questions
 from strays.encoders import Encoder, load_encoder
 from strays.model.labels import WORD
 from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
@@ -73,9 +73,9 @@ def run(corpus: LabelledCorpus, drawn: Part, encoder: Encoder, way: str, seed: i
     found: dict[int, int] = {}
     open_: dict[int, list[int]] = {}
     while len(judged) < VERDICTS:
-        for ask in choose(way, ranking, learner.X, y, [(why, bool(hit)) for why, _, hit in judged], seed):
-            y[ask.row] = drawn.y[ask.row]
-            judged.append((ask.why, round(float(ranking.p_value[ask.row]), 6), int(y[ask.row] < 0)))
+        for question in choose(way, ranking, learner.X, y, [(why, bool(hit)) for why, _, hit in judged], seed):
+            y[question.place] = drawn.y[question.place]
+            judged.append((question.why, round(float(ranking.p_value[question.place]), 6), int(y[question.place] < 0)))
         if way != "fixed":
             ranking = learner.learn([WORD[int(label)] for label in y])
         if len(judged) in LOOKS:
@@ -92,13 +92,13 @@ def spread(p: np.ndarray) -> list[int]:
 
 def choose(
     way: str, ranking: Ranking, X: np.ndarray, y: np.ndarray, answers: list[tuple[str, bool]], seed: int
-) -> list[Ask]:
+) -> list[Question]:
     """The next questions."""
     if way == "desk":
         rng = np.random.default_rng([seed, int((y != 0).sum())])
-        return questions(ranking.anomaly_score, X, y, y == 0, EVERY, answers=answers, rng=rng)
+        return choose_questions(ranking.anomaly_score, X, y, y == 0, EVERY, answers=answers, rng=rng)
     order = np.argsort(-ranking.anomaly_score, kind="stable")
-    return [Ask(int(row), "odd") for row in order[y[order] == 0][:EVERY]]
+    return [Question(int(row), "odd") for row in order[y[order] == 0][:EVERY]]
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -15,8 +16,10 @@ import httpx
 import numpy as np
 import pytest
 
+from strays.apps.review import views
 from strays.apps.review.desk import Desk
 from strays.apps.review.learner import Learner, Ranking
+from strays.apps.review.refit import RefitWorker
 from strays.apps.review.store import Entry, LabelStore
 from strays.errors import DataError
 from strays.model import TextOutlierDetector
@@ -54,6 +57,7 @@ def make_desk(
     given: dict[str, str] | None = None,
     every: int = 5,
     quick: bool = True,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Desk:
     """A desk on farm texts with a fake encoder; a quick one does not fit at all."""
     texts = texts if texts is not None else farm_texts(40)
@@ -65,7 +69,36 @@ def make_desk(
     learner = (QuickLearner if quick else Learner)(all_texts, encoder.encode(all_texts), encoder)
     if quick:
         learner.model = some_model()
-    return Desk(store, kept, learner, every=every)
+    return Desk(store, kept, learner, every=every, clock=clock)
+
+
+def state(desk: Desk) -> dict[str, Any]:
+    """What /api/state says of a desk."""
+    return views.state(desk.refresh())
+
+
+def queue(desk: Desk, client: str, n: int) -> dict[str, Any]:
+    """What /api/queue gives a client."""
+    now = desk.refresh()
+    return views.queue(now, desk.queues.next(now, client, n))
+
+
+def work(desk: Desk) -> None:
+    """What the refit worker does in its thread, here and now."""
+    RefitWorker(desk).work()
+
+
+def ids(queue: dict[str, Any]) -> list[int]:
+    return [item["id"] for item in queue["items"]]
+
+
+def wait(what: Callable[[], Any], seconds: float = 120) -> Any:
+    """What is true in the end."""
+    until = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.01)
+    return found
 
 
 class Served:

@@ -287,7 +287,7 @@ def test_what_is_called_wrongly(tmp_path: Path, tiny_bert: Path, capfd: pytest.C
     (tmp_path / "folder" / "mine.txt").write_text("mine")
     for args, code, words in (
         (["none.csv"], 1, "none.csv: no such file"),
-        (["-"], 2, "texts from stdin need a name"),
+        (["-"], 2, "texts from stdin need a file"),
         ([tmp_path / "t.csv", "--project", tmp_path / "t.csv"], 1, "is not a project of strays review"),
         ([tmp_path / "t.csv", "--detector", "svdd"], 2, "no detector is called 'svdd'"),
         ([tmp_path / "t.csv", "--model", tmp_path / "none"], 1, "no such model folder"),

@@ -17,7 +17,7 @@ from strays.apps.review.history import History
 from strays.apps.review.store import LabelStore
 from tests.apps.review.conftest import Served
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")]
 KILLS = 20
 
 # The desk's server with the quick learner, in children of one process that has loaded the library.
@@ -84,12 +84,10 @@ def test_no_acknowledged_verdict_is_lost(tmp_path: Path) -> None:
         assert (set(events[number].judgements), events[number].verdict) == (set(ids), verdict)
     assert len(acknowledged) <= len(events) <= sent  # what was under way may have been written, whole
     assert all(event.judgements for event in events.values())
-    history = History()
-    for event in events.values():
-        history.add(event)
+    standing = History().add(list(events.values())).standing(range(1, 41))
     last = acknowledged[-1][0]
     newer = {text for number, event in events.items() if number > last for text in event.judgements}
-    assert all(history.standing(text).id == last for text in set(events[last].judgements) - newer)
+    assert all(standing[text].id == last for text in set(events[last].judgements) - newer)
 
 
 def test_the_command_itself_loses_nothing(tmp_path: Path, tiny_bert: Path, farm_csv: Path) -> None:

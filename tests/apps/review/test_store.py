@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from strays.apps.review.history import History
-from strays.apps.review.store import Entry, Judgement, LabelStore
+from strays.apps.review.history import History, Judgement
+from strays.apps.review.store import Entry, LabelStore
 from strays.errors import DataError, UsageError
 
 TEXTS = ["a", "b", "c", "d"]
@@ -30,16 +30,11 @@ def store(tmp_path: Path) -> LabelStore:
 
 
 def history_of(store: LabelStore) -> History:
-    history = History()
-    for event in store.events():
-        history.add(event)
-    return history
+    return History().add(store.events())
 
 
 def standing(store: LabelStore) -> dict[int, str]:
-    history = history_of(store)
-    found = {id_: history.standing(id_) for id_ in store.texts()}
-    return {id_: event.verdict for id_, event in found.items() if event}
+    return {id_: event.verdict for id_, event in history_of(store).standing(store.texts()).items()}
 
 
 class Simple:
@@ -84,14 +79,13 @@ def test_any_sequence_of_verdicts_and_undos_is_as_a_simple_model_says(
     simple, seen = Simple(), History()
     for caller, judged, which in steps:
         if judged:
-            desks[which].judge({id_: Judgement() for id_ in judged[0]}, judged[1], *caller)
+            desks[which].commit_verdict({id_: Judgement() for id_ in judged[0]}, judged[1], *caller)
             simple.judge(*judged, caller)
         else:
-            assert (desks[which].undo(*caller) is not None) == simple.undo(caller)
-        for event in desks[0].events(seen.last):  # taken in bit by bit
-            seen.add(event)
+            assert (desks[which].commit_undo(*caller) is not None) == simple.undo(caller)
+        seen = seen.add(desks[0].events(seen.last))  # taken in bit by bit
     assert standing(desks[1]) == simple.standing()
-    assert {id_: e.verdict for id_ in range(1, 5) if (e := seen.standing(id_))} == simple.standing()
+    assert {id_: event.verdict for id_, event in seen.standing(range(1, 5)).items()} == simple.standing()
     for desk in desks:
         desk.close()
     assert standing(LabelStore(path)) == simple.standing()
@@ -101,8 +95,8 @@ def test_any_sequence_of_verdicts_and_undos_is_as_a_simple_model_says(
 
 
 def test_an_event_keeps_who_when_and_what_the_model_said(store: LabelStore) -> None:
-    store.judge({2: Judgement(0.01, 3.5, "odd"), 3: Judgement()}, "anomaly", "ada", "tab")
-    store.undo("ada", "tab")
+    store.commit_verdict({2: Judgement(0.01, 3.5, "odd"), 3: Judgement()}, "anomaly", "ada", "tab")
+    store.commit_undo("ada", "tab")
     event, undo = store.events()
     assert event.judgements == {2: Judgement(0.01, 3.5, "odd"), 3: Judgement()}
     assert (event.verdict, event.who, event.client, event.undoes) == ("anomaly", "ada", "tab", None)
@@ -125,7 +119,7 @@ def test_any_text_comes_back_as_it_went_in(tmp_path: Path, text: str) -> None:
 def test_a_changed_file_keeps_ids_verdicts_and_labels(store: LabelStore) -> None:
     (a, b, *_), before = list(store.texts()), store.texts()
     store.put_texts([Entry("b", 2, (1, 4), "anomaly"), Entry("e", 1, (2,))])
-    store.judge({b: Judgement()}, "normal", "ada", "")
+    store.commit_verdict({b: Judgement()}, "normal", "ada", "")
     texts = store.texts()
     assert [entry.text for entry in texts.values()] == ["b", "e"]
     assert texts[b] == Entry("b", 2, (1, 4), "anomaly")
@@ -154,7 +148,7 @@ def test_two_threads_and_two_connections_lose_nothing(store: LabelStore) -> None
 
     def judge(desk: LabelStore, who: str) -> None:
         for i in range(50):
-            desk.judge({1 + i % 4: Judgement()}, "normal", who, "")
+            desk.commit_verdict({1 + i % 4: Judgement()}, "normal", who, "")
 
     threads = [
         threading.Thread(target=judge, args=(desk, f"{i}")) for i, desk in enumerate((store, store, other, other))
@@ -168,9 +162,9 @@ def test_two_threads_and_two_connections_lose_nothing(store: LabelStore) -> None
 
 def test_what_is_no_verdict_is_refused(store: LabelStore) -> None:
     with pytest.raises(UsageError, match="verdict is 'maybe'; expected one of normal, anomaly, skip"):
-        store.judge({1: Judgement()}, "maybe", "", "")
+        store.commit_verdict({1: Judgement()}, "maybe", "", "")
     with pytest.raises(DataError, match="could not be read or written"):  # half an event is none
-        store.judge({1: Judgement(), 2: Judgement(object())}, "normal", "", "")  # type: ignore[arg-type]
+        store.commit_verdict({1: Judgement(), 2: Judgement(object())}, "normal", "", "")  # type: ignore[arg-type]
     assert store.events() == []
 
 

@@ -13,12 +13,15 @@ from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
-from strays.apps.review.browsing import Browser
-from strays.apps.review.desk import Desk, UnknownTextError
-from strays.apps.review.explaining import Explainer
+from strays.apps.review import views
+from strays.apps.review.corpus_map import CorpusMap
+from strays.apps.review.desk import Desk
+from strays.apps.review.explanations import Explainer
 from strays.apps.review.export import write_labels
-from strays.apps.review.keeping import ModelKeeper
-from strays.apps.review.overview import Overview
+from strays.apps.review.project import UnknownTextError
+from strays.apps.review.save_model import ModelSaver
+from strays.apps.review.search import find_texts, last_actions, text_with_history
+from strays.apps.review.snapshot import Snapshot
 from strays.apps.review.store import to_bytes
 from strays.apps.web.answers import Json, add_errors, refuse
 
@@ -49,12 +52,8 @@ class Verdict(Caller):
 def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
     """The app for a desk; `who` stands for callers that give no name, models are saved to a folder."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, default_response_class=Json)
-    browser, explainer, overview, keeper = (
-        Browser(desk),
-        Explainer(desk),
-        Overview(desk),
-        ModelKeeper(desk, model_folder),
-    )
+    project, explainer = desk.project, Explainer(desk)
+    corpus_map, saver = CorpusMap(desk), ModelSaver(desk, model_folder)
     app.state.explainer = explainer
     add_errors(app, besides="; what was judged is kept")
 
@@ -62,16 +61,17 @@ def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
     def missing(request: Request, error: UnknownTextError) -> Response:
         return refuse(404, "not_found", str(error))
 
-    def now() -> dict[str, Any]:
-        return desk.state() | {"n_open": desk.labels.count(None), "save": keeper.state()}
+    def state_of(now: Snapshot) -> dict[str, Any]:
+        return views.state(now) | {"save": saver.state()}
 
-    def queue(client: str, n: int) -> dict[str, Any]:
-        found = desk.queue(client, n)
-        explainer.prepare([desk.place(item["id"]) for item in found["items"]])
-        return found
+    def queue_of(now: Snapshot, client: str, n: int) -> dict[str, Any]:
+        asked = desk.queues.next(now, client, n)
+        explainer.prepare(list(asked))
+        return views.queue(now, asked)
 
     def after(caller: Caller) -> dict[str, Any]:
-        return {"state": now(), "queue": queue(caller.client, QUEUE_LENGTH)}
+        now = desk.refresh()
+        return {"state": state_of(now), "queue": queue_of(now, caller.client, QUEUE_LENGTH)}
 
     @app.get("/")
     def page() -> Response:
@@ -85,11 +85,11 @@ def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
 
     @app.get("/api/state")
     def state() -> Response:
-        return Json(now())
+        return Json(state_of(desk.refresh()))
 
     @app.get("/api/queue")
     def get_queue(client: str = Query("", max_length=100), n: int = Query(QUEUE_LENGTH, ge=1, le=100)) -> Response:
-        return Json(queue(client, n))
+        return Json(queue_of(desk.refresh(), client, n))
 
     @app.post("/api/verdicts")
     def verdicts(given: Verdict) -> Response:
@@ -110,46 +110,46 @@ def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
         limit: int = Query(50, ge=1, le=500),
     ) -> Response:
         is_flagged = {"true": True, "false": False}.get(flagged)
-        return Json(browser.texts(search, label, is_flagged, sort, offset, limit))
+        return Json(find_texts(desk.refresh(), search, label, is_flagged, sort, offset, limit))
 
     @app.get("/api/texts/{id}")
     def text(id: int) -> Response:
-        return Json(browser.text(desk.place(id)))
+        return Json(text_with_history(desk.refresh(), project.place(id)))
 
     @app.get("/api/texts/{id}/full")
     def full(id: int) -> Response:
-        data = to_bytes(desk.entries[desk.place(id)].text)
+        data = to_bytes(project.entries[project.place(id)].text)
         name = {"content-disposition": f'attachment; filename="text-{id}.txt"'}
         return Response(data, media_type="text/plain; charset=utf-8", headers=name)
 
     @app.get("/api/texts/{id}/why")
     async def why(id: int) -> Response:
         # Waits without a thread, so that many explanations never keep a verdict waiting.
-        return Json(await asyncio.wrap_future(explainer.why(desk.place(id))))
+        return Json(await asyncio.wrap_future(explainer.why(project.place(id))))
 
     @app.get("/api/history")
     def history(limit: int = Query(100, ge=1, le=1000), before: int | None = None) -> Response:
-        return Json(browser.history(limit, before))
+        return Json(last_actions(desk.refresh(), limit, before))
 
     @app.get("/api/map")
     def points() -> Response:
-        found = overview.points()
+        found = corpus_map.points(desk.refresh())
         return Json({"working": True}, 202) if found is None else Json(found)
 
     @app.get("/api/map/values")
     def values() -> Response:
-        return Json(overview.values())
+        return Json(corpus_map.values(desk.refresh()))
 
     @app.post("/api/model")
     def save_model() -> Response:
-        keeper.start()
-        return Json({"save": keeper.state()}, 202)
+        saver.start()
+        return Json({"save": saver.state()}, 202)
 
     @app.get("/api/export")
     def export(what: Literal["judged", "all"] = "judged", format: Literal["csv", "jsonl"] = "csv") -> Response:
         folder = TemporaryDirectory(prefix="strays-export-")
         path = Path(folder.name) / f"{what}.{format}"
-        write_labels(desk, str(path), what=what, format=format)
+        write_labels(desk.refresh(), str(path), what=what, format=format)
         name = "labels" if what == "judged" else "texts"
         kind = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
         gone = BackgroundTask(folder.cleanup)

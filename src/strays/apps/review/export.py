@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from strays.apps.review.desk import Desk
+from strays.apps.review.snapshot import Snapshot
 from strays.tables import complete_file, open_writer
 
 SCHEMA = pa.schema(
@@ -26,12 +26,12 @@ SCHEMA = pa.schema(
 ROWS_AT_ONCE = 2048
 
 
-def write_labels(desk: Desk, path: str, *, what: str, format: str) -> None:
+def write_labels(now: Snapshot, path: str, *, what: str, format: str) -> None:
     """Write the texts that people judged, or all, with their labels and present scores; jsonl is exact.
 
     In csv, cells that a spreadsheet would run are disarmed, and half characters become question marks.
     """
-    rows = list(_rows(desk, everything=what == "all"))
+    rows = list(_rows(now, everything=what == "all"))
     if format == "jsonl":
         with complete_file(path) as file:
             file.writelines(_line(row) for row in rows)
@@ -42,19 +42,18 @@ def write_labels(desk: Desk, path: str, *, what: str, format: str) -> None:
             write(pa.RecordBatch.from_pylist(cells, SCHEMA))
 
 
-def _rows(desk: Desk, everything: bool) -> Iterator[dict[str, Any]]:
-    with desk.lock:  # only as long as it takes to note what is so now
-        standing, labels, ranking = desk.standing(), [*desk.labels], desk.generation.ranking
-    judged = {place: event for place, event in standing.items() if event.verdict != "skip"}
+def _rows(now: Snapshot, everything: bool) -> Iterator[dict[str, Any]]:
+    labels, ranking, entries = now.verdicts.labels, now.generation.ranking, now.project.entries
+    judged = {place: event for place, event in now.verdicts.standing.items() if event.verdict != "skip"}
     for place in range(len(labels)) if everything else sorted(judged):
         event = judged.get(place)
         yield {
-            "text": desk.entries[place].text,
+            "text": entries[place].text,
             "label": labels[place],
             "anomaly_score": float(ranking.anomaly_score[place]),
             "p_value": float(ranking.p_value[place]),
-            "n_rows": desk.entries[place].n_rows,
-            "rows": list(desk.entries[place].rows),
+            "n_rows": entries[place].n_rows,
+            "rows": list(entries[place].rows),
             "who": event.who if event else None,
             "at": event.at if event else None,
         }

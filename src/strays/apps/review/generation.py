@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 
-from strays.apps.review.asking import Ask, questions
-from strays.apps.review.learner import Ranking
+from strays.apps.review.learner import Learner, Ranking
+from strays.apps.review.questions import Question, choose_questions
+from strays.apps.review.verdicts import Verdicts
 
 # Questions made with every ranking.
 ASKED_AHEAD = 100
@@ -23,8 +24,8 @@ class Generation:
     ranking: Ranking
     order: np.ndarray
     rank: np.ndarray
-    asks: list[Ask] = field(default_factory=list)
-    why: dict[int, str] = field(default_factory=dict)
+    questions: Sequence[Question] = ()
+    why: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ranking: Ranking, number: int) -> Self:
@@ -34,14 +35,15 @@ class Generation:
         rank[order] = np.arange(1, len(order) + 1)
         return cls(number, ranking, order, rank)
 
-    def with_questions(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        open_: np.ndarray,
-        answers: Sequence[tuple[str, bool]],
-        rng: np.random.Generator,
-    ) -> Self:
-        """The same ranking with new questions; see asking.questions."""
-        asks = questions(self.ranking.anomaly_score, X, y, open_, ASKED_AHEAD, answers=answers, rng=rng)
-        return replace(self, asks=asks, why={ask.row: ask.why for ask in asks})
+    def with_questions(self, verdicts: Verdicts, learner: Learner) -> Self:
+        """The same ranking with new questions about what is open."""
+        questions = choose_questions(
+            self.ranking.anomaly_score,
+            learner.X,
+            verdicts.y,
+            verdicts.is_open,
+            ASKED_AHEAD,
+            answers=[(judgement.why or "", verdict == "anomaly") for judgement, verdict in verdicts.answers],
+            rng=np.random.default_rng([learner.random_state, verdicts.history.last]),
+        )
+        return replace(self, questions=questions, why={question.place: question.why for question in questions})

@@ -7,8 +7,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from strays.apps.review.backroom import Backroom
 from strays.apps.review.desk import Desk
+from strays.apps.review.refit import RefitWorker
 from strays.apps.web.sockets import LOOPBACK
 
 
@@ -39,11 +39,12 @@ def serve(desk: Desk, bound: socket.socket, *, who: str, model_folder: str, anno
         "timeout_graceful_shutdown": 3,
         "ws": "none",
     }
-    backroom = Backroom(desk)
+    worker = RefitWorker(desk)
+    worker.start()
     try:
         shell = with_middleware(app, port=port, token=token)
         AnnouncingServer(uvicorn.Config(shell, **options)).run([bound])
     finally:
         app.state.explainer.close()
-        backroom.close()
+        worker.close()
         desk.store.close()

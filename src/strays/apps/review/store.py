@@ -1,6 +1,7 @@
 """The project file: texts, the labels they came with, and every verdict and undo ever given. Nothing is deleted.
 
-One SQLite file in write-ahead mode. What `judge` and `undo` have returned from is on the disk. Several processes may
+One SQLite file in write-ahead mode. What `commit_verdict` and `commit_undo` have
+returned from is on the disk. Several processes may
 use one file at once: each reads the others' events by their rising numbers.
 """
 
@@ -17,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from strays.apps.review.history import Event, Judgement
 from strays.errors import DataError, UsageError, first_line
 
 VERDICTS = ("normal", "anomaly", "skip")
@@ -68,28 +70,6 @@ class Entry:
     known: bool = False
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """What the model said of a text when a person judged it, and why the person was asked."""
-
-    p_value: float | None = None
-    anomaly_score: float | None = None
-    why: str | None = None
-
-
-@dataclass(frozen=True)
-class Event:
-    """One action of a person: a verdict on some texts (by id), or the undoing of an earlier event."""
-
-    id: int
-    verdict: str
-    who: str
-    client: str
-    at: str
-    undoes: int | None
-    judgements: Mapping[int, Judgement]
-
-
 class LabelStore:
     """A project file, made where there is none. Safe to use from several threads and processes."""
 
@@ -100,10 +80,11 @@ class LabelStore:
             raise DataError(f"{path}: is a folder; expected the name of a project file")
         if not self.path.parent.is_dir():
             raise DataError(
-                f"{path}: there is no folder {self.path.parent}; make it first, or choose another --project"
+                f"{path}: there is no folder {self.path.parent}; make it first, or choose another {{project}}",
+                param="project",
             )
         if self.path.exists() and self.path.stat().st_size and not is_sqlite(self.path):
-            raise DataError(f"{path}: is not a project of strays review; choose another name with --project")
+            raise DataError(f"{path}: is not a project of strays review; choose another {{project}}", param="project")
         with self._words():
             self._db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
@@ -117,7 +98,9 @@ class LabelStore:
             tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             ours, version = self._format()
             if tables and ours != APPLICATION_ID:
-                raise DataError(f"{self.path}: is a database of something else; choose another name with --project")
+                raise DataError(
+                    f"{self.path}: is a database of something else; choose another {{project}}", param="project"
+                )
             if version > FORMAT_VERSION:
                 raise DataError(
                     f"{self.path}: was written in format {version} by a newer strays; this one reads up to "
@@ -192,17 +175,17 @@ class LabelStore:
 
     # ---- events ------------------------------------------------------------------------------------------------------
 
-    def judge(self, judgements: Mapping[int, Judgement], verdict: str, who: str, client: str) -> int:
+    def commit_verdict(self, judgements: Mapping[int, Judgement], verdict: str, who: str, client: str) -> int:
         """Put a verdict on some texts on the disk; gives the event's number."""
         if verdict not in VERDICTS:
-            raise UsageError(f"verdict is {verdict!r:.40}; expected one of {', '.join(VERDICTS)}")
+            raise UsageError(f"{{verdict}} is {verdict!r:.40}; expected one of {', '.join(VERDICTS)}", param="verdict")
         with self._writing():
             event = self._put_event(verdict, who, client, None)
             rows = [(event, text, j.p_value, j.anomaly_score, j.why) for text, j in judgements.items()]
             self._db.executemany("INSERT INTO judgements VALUES (?, ?, ?, ?, ?)", rows)
         return event
 
-    def undo(self, who: str, client: str) -> int | None:
+    def commit_undo(self, who: str, client: str) -> int | None:
         """Undo the caller's last action that is not undone yet; gives the number of the event that was undone.
 
         A client that has a name is one person's, whatever that person is called; else the name tells.
@@ -224,6 +207,11 @@ class LabelStore:
             (verdict, who, client, at, undoes),
         )
         return int(cursor.lastrowid or 0)
+
+    def last_event(self) -> int:
+        """The number of the last event, 0 where there is none; also of another process."""
+        with self._reading():
+            return int(self._db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
 
     def events(self, after: int = 0) -> list[Event]:
         """All events with higher numbers than this, in order; also those of other processes."""
@@ -268,7 +256,8 @@ class LabelStore:
         except sqlite3.Error as error:
             raise DataError(
                 f"{self.path}: the project could not be read or written ({first_line(error)}); what was acknowledged "
-                "is kept. Check the disk and the permissions of file and folder, or choose another place with --project"
+                "is kept. Check the disk and the permissions of file and folder, or choose another {project}",
+                param="project",
             ) from error
 
 

@@ -56,7 +56,7 @@ def review(
 ) -> None:
     """Judge the oddest texts of a file in a browser, while the model learns from what you say."""
     from strays.apps.cli import terminal
-    from strays.apps.review.opening import last_port, open_desk
+    from strays.apps.review.open_project import last_port, open_desk
     from strays.apps.review.serve import serve
     from strays.apps.web.sockets import bind, require_extra
     from strays.model.folder import check_target

@@ -38,14 +38,14 @@ POOL, POOL_SHARE, MOST_JUDGED = 500, 1 / 7, 2000
 
 
 @dataclass(frozen=True)
-class Ask:
+class Question:
     """A text to ask about, by its place in the corpus, and the kind of reason: a key of WHY."""
 
-    row: int
+    place: int
     why: str
 
 
-def questions(
+def choose_questions(
     scores: np.ndarray,
     X: np.ndarray,
     y: np.ndarray,
@@ -54,7 +54,7 @@ def questions(
     *,
     answers: Sequence[tuple[str, bool]],
     rng: np.random.Generator,
-) -> list[Ask]:
+) -> list[Question]:
     """The next n texts to ask about, in the order to ask in.
 
     `scores` and embeddings `X` are of all texts; `y` is what people said (+1 normal, -1 anomaly, 0 nothing); `open_`
@@ -78,7 +78,7 @@ def questions(
             row = next(int(row) for row in next_of[kind] if row not in asked)
         asked[row] = kind
         away.add(row)
-    return [Ask(row, kind) for row, kind in asked.items()]
+    return [Question(row, kind) for row, kind in asked.items()]
 
 
 def _chances(answers: Sequence[tuple[str, bool]]) -> dict[str, tuple[float, float]]:

@@ -2,62 +2,59 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from strays.apps.review.backroom import step_back
-from strays.apps.review.desk import Desk, in_words
+from strays.apps.review.background import in_words, start_thread
+from strays.apps.review.desk import Desk
+from strays.apps.review.snapshot import Snapshot
 from strays.detectors.sampling import evenly
 from strays.errors import StraysError
 from strays.jobs.report.layout import layout
 from strays.jobs.report.points import MOST_POINTS
+from strays.model.labels import WORD
 
 # Of a corpus with more texts than points, these are the oddest; the others are spread evenly over it.
 ODDEST = 5_000
 
 
-class Overview:
-    """The map of a desk's corpus; its places are worked out beside."""
+class CorpusMap:
+    """The map of a desk's corpus, laid out in a thread."""
 
     def __init__(self, desk: Desk, layout: Callable[..., np.ndarray] = layout) -> None:
-        self._desk = desk
+        self._learner = desk.learner
         self._layout = layout
-        self._places = _sample(desk.generation.order)
+        self._places = _sample(desk.snapshot.generation.order)
         self._at: np.ndarray | None = None
         self._trouble: str | None = None
-        threading.Thread(target=self._lay_out, name="strays-map", daemon=True).start()
+        start_thread(self._lay_out, "strays-map")
 
     def _lay_out(self) -> None:
-        step_back()
         try:
-            self._at = self._layout(self._desk.learner.X[self._places], random_state=self._desk.learner.random_state)
+            self._at = self._layout(self._learner.X[self._places], random_state=self._learner.random_state)
         except Exception as error:  # the desk works without a map
             self._trouble = f"the map could not be made: {in_words(error)}"
 
-    def points(self) -> dict[str, Any] | None:
+    def points(self, now: Snapshot) -> dict[str, Any] | None:
         """All points with their places; None while these are worked out."""
         if self._trouble:
             raise StraysError(self._trouble)
         if self._at is None:
             return None
         x, y = np.round(self._at.astype(np.float64), 4).T.tolist()
-        return {"ids": [self._desk.ids[place] for place in self._places], "x": x, "y": y} | self.values()
+        return {"ids": [now.project.ids[place] for place in self._places], "x": x, "y": y} | self.values(now)
 
-    def values(self) -> dict[str, Any]:
+    def values(self, now: Snapshot) -> dict[str, Any]:
         """How odd each point is, from 0 to 1 by the logarithm of its rank, and its mark."""
-        desk = self._desk
-        with desk.lock:
-            desk.take_in()
-            generation, labels = desk.generation, [desk.labels[place] for place in self._places]
-        flagged = generation.ranking.flagged[self._places].tolist()
-        value = 1 - np.log(generation.rank[self._places]) / np.log(max(len(desk.ids), 2))
+        labels = now.verdicts.y[self._places].tolist()
+        flagged = now.generation.ranking.flagged[self._places].tolist()
+        value = 1 - np.log(now.generation.rank[self._places]) / np.log(max(len(now.project), 2))
         return {
-            "generation": generation.number,
+            "generation": now.generation.number,
             "value": np.round(value, 3).tolist(),
-            "mark": [label or ("flagged" if flag else "") for label, flag in zip(labels, flagged, strict=True)],
+            "mark": [WORD[label] or ("flagged" if flag else "") for label, flag in zip(labels, flagged, strict=True)],
         }
 
 

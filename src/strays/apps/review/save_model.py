@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from strays.apps.review.backroom import step_back
-from strays.apps.review.desk import Desk, in_words
+from strays.apps.review.background import in_words, start_thread
+from strays.apps.review.desk import Desk
 
 
-class ModelKeeper:
-    """Fits a model of full size on what people said and saves it to a folder, beside the desk's other work."""
+class ModelSaver:
+    """Fits a model of full size on what people said and saves it to a folder, in a thread."""
 
     def __init__(self, desk: Desk, folder: str | Path) -> None:
         self._desk = desk
@@ -29,13 +29,11 @@ class ModelKeeper:
             if self._state == "working":
                 return
             self._state, self._words = "working", "fitting a model on all verdicts"
-        threading.Thread(target=self._save, name="strays-model", daemon=True).start()
+        start_thread(self._save, "strays-model")
 
     def _save(self) -> None:
-        step_back()
-        with self._desk.lock:
-            labels = [*self._desk.labels]
         try:
+            labels = self._desk.refresh().verdicts.labels
             self._desk.learner.model_to_keep(labels).save(self._folder)
         except Exception as error:  # said on the page; the desk goes on
             found = "failed", in_words(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from strays.apps.review.hidden import FEWEST, FEWEST_NORMALS, Hidden, still_hidden
+from strays.apps.review.estimate import FEWEST, FEWEST_NORMALS, Remaining, estimate_remaining
 
 
 def pile(rng: np.random.Generator, n: int, hidden: int, sharp: float) -> tuple[np.ndarray, np.ndarray]:
@@ -14,11 +14,11 @@ def pile(rng: np.random.Generator, n: int, hidden: int, sharp: float) -> tuple[n
     return p, np.r_[np.ones(n - hidden), -np.ones(hidden)]
 
 
-def look(p: np.ndarray, y: np.ndarray, judged: int) -> tuple[Hidden | None, int]:
+def look(p: np.ndarray, y: np.ndarray, judged: int) -> tuple[Remaining | None, int]:
     """After the texts of the lowest p-values were judged: the estimate, and the truth."""
     order = np.argsort(p)
     seen, rest = order[:judged], order[judged:]
-    return still_hidden(p[seen], y[seen], p[rest]), int((y[rest] < 0).sum())
+    return estimate_remaining(p[seen], y[seen], p[rest]), int((y[rest] < 0).sum())
 
 
 @pytest.mark.parametrize("sharp", [3, 6, 12])
@@ -47,7 +47,7 @@ def test_where_nothing_more_is_found_less_is_expected() -> None:
 def test_more_hits_mean_more_hidden() -> None:
     p_open = np.linspace(0.01, 1, 3000)
     p_judged = np.linspace(0.0005, 0.01, 40)
-    few, many = (still_hidden(p_judged, np.where(np.arange(40) % k == 0, -1, 1), p_open) for k in (20, 2))
+    few, many = (estimate_remaining(p_judged, np.where(np.arange(40) % k == 0, -1, 1), p_open) for k in (20, 2))
     assert few.estimate < many.estimate
     for found in (few, many):
         assert 0 <= found.low <= found.estimate <= found.high <= 3000
@@ -56,13 +56,13 @@ def test_more_hits_mean_more_hidden() -> None:
 def test_where_all_are_anomalies_nothing_tells_where_they_end() -> None:
     p_open = np.linspace(0.01, 1, 300)
     y = np.where(np.arange(30) < FEWEST_NORMALS - 1, 1, -1)
-    assert still_hidden(np.full(30, 0.004), y, p_open) is None
-    assert still_hidden(np.full(31, 0.004), np.r_[y, 1], p_open) is not None
+    assert estimate_remaining(np.full(30, 0.004), y, p_open) is None
+    assert estimate_remaining(np.full(31, 0.004), np.r_[y, 1], p_open) is not None
 
 
 def test_too_few_verdicts_and_nothing_left() -> None:
     few = np.full(FEWEST - 1, 0.1)
-    assert still_hidden(few, np.ones(len(few)), np.linspace(0.1, 1, 50)) is None
+    assert estimate_remaining(few, np.ones(len(few)), np.linspace(0.1, 1, 50)) is None
     many = np.full(FEWEST, 0.1)
-    assert still_hidden(many, np.ones(FEWEST), np.array([])) is None
-    assert still_hidden(many, np.ones(FEWEST), np.full(50, 0.1)).low >= 0  # all p-values equal
+    assert estimate_remaining(many, np.ones(FEWEST), np.array([])) is None
+    assert estimate_remaining(many, np.ones(FEWEST), np.full(50, 0.1)).low >= 0  # all p-values equal

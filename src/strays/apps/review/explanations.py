@@ -1,4 +1,4 @@
-"""Why a text is odd, worked out beside the desk: one text at a time, kept, and ahead of being asked when idle."""
+"""Why a text is odd, worked out in a thread: one text at a time, kept, and ahead of being asked when idle."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from strays.apps.review.backroom import step_back
+from strays.apps.review.background import lower_priority
 from strays.apps.review.desk import Desk
 from strays.apps.review.generation import Generation
 from strays.model.explanation import Neighbour
@@ -29,15 +29,15 @@ class Explainer:
         self._kept: OrderedDict[tuple[int, int], Future[dict[str, Any]]] = OrderedDict()
         self._ahead: list[int] = []
         self._going_ahead = False
-        self._worker = ThreadPoolExecutor(1, "strays-explanations", initializer=step_back)
+        self._worker = ThreadPoolExecutor(1, "strays-explanations", initializer=lower_priority)
 
     def why(self, place: int) -> Future[dict[str, Any]]:
         """The explanation of a text, as it will be when it is ready."""
-        generation = self._desk.generation
+        generation = self._desk.snapshot.generation
         key = (place, generation.number)
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = self._worker.submit(explained, self._desk, place, generation)
+                self._kept[key] = self._worker.submit(self._explain, place, generation)
             self._kept.move_to_end(key)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
@@ -55,21 +55,24 @@ class Explainer:
     def _go_ahead(self) -> None:
         """One of the texts to come; the next one waits behind what was asked for meanwhile."""
         with self._lock:
-            self._going_ahead = bool(self._ahead) and not self._desk.refitting
+            self._going_ahead = bool(self._ahead) and not self._desk.snapshot.refitting
             if not self._going_ahead:
                 return
             place = self._ahead.pop(0)
-        generation = self._desk.generation
+        generation = self._desk.snapshot.generation
         key = (place, generation.number)
         if key not in self._kept:
             done: Future[dict[str, Any]] = Future()
             try:
-                done.set_result(explained(self._desk, place, generation))
+                done.set_result(self._explain(place, generation))
             except Exception as error:  # told to whoever asks for it
                 done.set_exception(error)
             with self._lock:
                 self._kept.setdefault(key, done)
         self._worker.submit(self._go_ahead)
+
+    def _explain(self, place: int, generation: Generation) -> dict[str, Any]:
+        return explain_text(self._desk.project.entries[place].text, generation)
 
     def close(self) -> None:
         """Start no more explanations."""
@@ -78,9 +81,8 @@ class Explainer:
         self._worker.shutdown(wait=True, cancel_futures=True)
 
 
-def explained(desk: Desk, place: int, generation: Generation) -> dict[str, Any]:
+def explain_text(text: str, generation: Generation) -> dict[str, Any]:
     """What of a text makes it odd and what it is like, as plain data."""
-    text = desk.entries[place].text
     first = len(text) - len(text.lstrip())
     found = generation.ranking.model.explain(text[first : first + READ_CHARACTERS])
     return {

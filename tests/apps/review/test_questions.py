@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strays.apps.review import asking
-from strays.apps.review.asking import PRIOR, WHY, Ask, questions
+from strays.apps.review import questions
+from strays.apps.review.questions import PRIOR, WHY, Question, choose_questions
 
 
 def ask(
     scores: np.ndarray, y: np.ndarray, n: int, answers: list, seed: int = 0, X: np.ndarray | None = None
-) -> list[Ask]:
+) -> list[Question]:
     X = np.random.default_rng(5).normal(size=(len(scores), 4)) if X is None else X
-    return questions(scores, X, y, y == 0, n, answers=answers, rng=np.random.default_rng(seed))
+    return choose_questions(scores, X, y, y == 0, n, answers=answers, rng=np.random.default_rng(seed))
 
 
 def always(kind: str) -> list[tuple[str, bool]]:
@@ -26,34 +26,34 @@ def always(kind: str) -> list[tuple[str, bool]]:
 def test_where_the_oddest_are_hits_they_are_asked_in_order() -> None:
     scores = np.array([0.1, 5.0, 3.0, 4.0, -1.0, 2.0])
     y = np.array([0, 0, 1, 0, 0, 0])
-    assert ask(scores, y, 3, always("odd")) == [Ask(1, "odd"), Ask(3, "odd"), Ask(5, "odd")]
+    assert ask(scores, y, 3, always("odd")) == [Question(1, "odd"), Question(3, "odd"), Question(5, "odd")]
 
 
 def test_the_unsure_one_lies_midway_between_the_judged() -> None:
     scores = np.array([9.0, 8.0, 1.0, 0.0, 4.6, 4.4, 7.0, 2.0])
     y = np.array([-1, -1, 1, 1, 0, 0, 0, 0])  # medians 8.5 and 0.5
-    assert [a.row for a in ask(scores, y, 2, always("unsure"))] == [4, 5]
+    assert [a.place for a in ask(scores, y, 2, always("unsure"))] == [4, 5]
 
 
 def test_the_different_one_is_the_farthest_of_the_odd_from_all_judged_and_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(asking, "POOL_SHARE", 1)
+    monkeypatch.setattr(questions, "POOL_SHARE", 1)
     X = np.array([[0.0, 0], [1, 0], [0, 5], [0, 4.9], [-4, 0], [99, 99]])
     scores = np.array([5.0, 4, 3, 2, 1, 0])
     y = np.array([1, 0, 0, 0, 0, -1])
     found = ask(scores, y, 3, always("different"), X=X)
     # The second is the one away from the first as well, not its neighbour.
-    assert found == [Ask(2, "different"), Ask(4, "different"), Ask(1, "different")]
+    assert found == [Question(2, "different"), Question(4, "different"), Question(1, "different")]
 
 
 def test_different_looks_among_the_oddest_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "POOL", 2)
-    monkeypatch.setattr(asking, "POOL_SHARE", 1)
+    monkeypatch.setattr(questions, "POOL", 2)
+    monkeypatch.setattr(questions, "POOL_SHARE", 1)
     X = np.array([[0.0, 0], [1, 0], [2, 0], [50, 0]])
     y = np.array([1, 0, 0, 0])
     found = ask(np.array([4.0, 3, 2, 1]), y, 3, always("different"), X=X)
-    assert [a.row for a in found] == [2, 1, 3]
+    assert [a.place for a in found] == [2, 1, 3]
     assert found[2].why == "odd"  # none of the pool was left
 
 
@@ -76,7 +76,7 @@ def test_what_finds_is_asked_more_often() -> None:
 def test_texts_in_one_place_are_each_asked_once() -> None:
     y = np.array([1, 0, 0, 0])
     found = ask(np.zeros(4), y, 9, always("different"), X=np.ones((4, 3)))
-    assert sorted(a.row for a in found) == [1, 2, 3]
+    assert sorted(a.place for a in found) == [1, 2, 3]
 
 
 @given(st.integers(0, 60), st.integers(0, 70), st.integers(0, 2**32 - 1))
@@ -88,7 +88,7 @@ def test_as_many_different_open_texts_as_there_are(n_texts: int, n: int, seed: i
         (str(kind), bool(hit)) for kind, hit in zip(rng.choice(list(PRIOR), n), rng.integers(0, 2, n), strict=True)
     ]
     scores, X = rng.normal(size=n_texts).round(1), rng.normal(size=(n_texts, 3))
-    found = questions(scores, X, y, open_, n, answers=answers, rng=np.random.default_rng(seed))
-    assert len(found) == len({a.row for a in found}) == min(n, open_.sum())
-    assert all(open_[a.row] and a.why in WHY for a in found)
-    assert found == questions(scores, X, y, open_, n, answers=answers, rng=np.random.default_rng(seed))
+    found = choose_questions(scores, X, y, open_, n, answers=answers, rng=np.random.default_rng(seed))
+    assert len(found) == len({a.place for a in found}) == min(n, open_.sum())
+    assert all(open_[a.place] and a.why in WHY for a in found)
+    assert found == choose_questions(scores, X, y, open_, n, answers=answers, rng=np.random.default_rng(seed))

@@ -1,4 +1,4 @@
-"""How many anomalies are still hidden among the texts that nobody has judged, with an interval.
+"""How many anomalies are still to be found among the texts that nobody has judged, with an interval.
 
 A text whose p-value is p is an anomaly with log odds
 
@@ -30,7 +30,7 @@ BINS, DRAWS = 100, 4000
 
 
 @dataclass(frozen=True)
-class Hidden:
+class Remaining:
     """An estimate, and an interval meant to hold the true number 9 times of 10."""
 
     estimate: int
@@ -38,7 +38,7 @@ class Hidden:
     high: int
 
 
-def still_hidden(p_judged: np.ndarray, y_judged: np.ndarray, p_open: np.ndarray) -> Hidden | None:
+def estimate_remaining(p_judged: np.ndarray, y_judged: np.ndarray, p_open: np.ndarray) -> Remaining | None:
     """From the p-values that texts had when a person judged them, oldest first, and what was said (+1 or -1).
 
     `p_open` are the present p-values of the texts that nobody has judged. None where too few were to tell.
@@ -63,4 +63,4 @@ def still_hidden(p_judged: np.ndarray, y_judged: np.ndarray, p_open: np.ndarray)
     drawn = rng.choice(len(share), DRAWS, p=share / share.sum())
     futures = rng.normal(mean[drawn], np.sqrt(variance[drawn])).clip(0, len(p_open))
     low, estimate, high = np.quantile(futures, (0.05, 0.5, 0.95)).round()
-    return Hidden(int(estimate), int(low), int(high))
+    return Remaining(int(estimate), int(low), int(high))

@@ -32,10 +32,14 @@ def project_of(file: str, project: str | None) -> Path:
     """Where the project of a file is, or is to be."""
     if is_project(file):
         if project is not None and Path(project).resolve() != Path(file).resolve():
-            raise UsageError(f"{file} is a project already; leave --project away, or name the file of texts instead")
+            raise UsageError(
+                f"{file} is a project already; omit {{project}}, or name the file of texts instead", param="project"
+            )
         return Path(file)
     if project is None and file == "-":
-        raise UsageError("texts from stdin need a name for what is said of them; give one with --project")
+        raise UsageError(
+            "verdicts on texts from stdin need a file to be kept in; name it with {project}", param="project"
+        )
     return Path(project) if project is not None else Path(f"{file}{ENDING}")
 
 
@@ -73,7 +77,8 @@ def open_desk(
         texts = store.texts()
         if not texts:
             raise DataError(
-                f"{path}: the project holds no texts; name the file of texts as well: FILE --project {path}"
+                f"{path}: the project holds no texts; open the file of texts, with this file as its {{project}}",
+                param="project",
             )
         all_texts = [entry.text for entry in texts.values()]
         with progress("encoding") as show:
@@ -99,12 +104,14 @@ def open_desk(
 
 def _check_base(base: TextOutlierDetector, detector: str | None) -> None:
     if detector is not None:
-        raise UsageError("--model brings its own detector; leave --detector away")
+        raise UsageError("{model} brings its own detector; omit {detector}", param=("detector", "model"))
     if not base.examples_.texts:
         warnings.warn(
-            "the model keeps no examples, so that all it knows is gone once verdicts are learnt from; fit it with "
-            "--keep-examples 1000 to have it remember",
-            StraysWarning,
+            StraysWarning(
+                "the model keeps no examples, so it forgets all it knows once it learns from verdicts; fit it again "
+                "with {keep_examples} set to 1000 to have it remember",
+                param="keep_examples",
+            ),
             stacklevel=2,
         )
 
@@ -167,10 +174,13 @@ def _encoder(
     kept = store.settings() if store else {}
     folder = model or kept.get("model")
     if not model and folder and not Path(folder).is_dir():
-        raise ModelError(f"{folder}: the model that this project started from is gone; name where it is with --model")
+        raise ModelError(
+            f"{folder}: the model that this project started from is gone; say where it is with {{model}}",
+            param="model",
+        )
     base = TextOutlierDetector.load(folder, device=device) if folder else None
     if base and asked:
-        raise UsageError("--model brings its own encoder; leave --encoder and its options away")
+        raise UsageError("{model} brings its own encoder; omit {encoder} and its settings", param=("encoder", "model"))
     if base:
         used: Any = base.encoder_
     else:
@@ -181,7 +191,8 @@ def _encoder(
     if differs and store and store.events():  # while nobody has judged anything, it may still be another
         raise UsageError(
             f"{store.path} was made with the encoder {kept['encoder']['name']!r}, and {used.settings.name!r} with the "
-            "settings and weights it has now is another: p-values of earlier verdicts would mean nothing. Leave "
-            "--encoder and its options away, or begin anew with another --project"
+            "settings and weights it has now is another: p-values of earlier verdicts would mean nothing. Omit "
+            "{encoder} and its settings, or begin anew with another {project}",
+            param=("encoder", "project"),
         )
     return base, used
