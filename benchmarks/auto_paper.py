@@ -16,8 +16,8 @@ from strays.encoders import load_encoder
 from strays.jobs.metrics import auc, mean_average_precision
 from strays.studies.corpora import data_folder, load_corpus
 from strays.studies.embeddings import embed
-from strays.studies.paper.rows import Row
 from strays.studies.protocol import POLLUTIONS, RUNS, pollute
+from strays.studies.rows import Row
 
 CORPORA = ("5.1", "5.2-ag", "5.2-yelp", "5.2-rct")
 METHODS = ("auto", "logistic")

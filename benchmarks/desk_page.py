@@ -11,7 +11,7 @@ from benchmarks.common import RESULTS, marked
 from benchmarks.labelling import BINS, LOOKS, WAYS
 from benchmarks.speed_page import REPO, results, table
 from strays.apps.review.estimate import estimate_remaining
-from strays.studies.paper.rows import Row, RowFile
+from strays.studies.rows import Row, RowFile
 
 PAGE = REPO / "docs" / "review.md"
 NAMES = {

@@ -13,7 +13,7 @@ from benchmarks.common import RESULTS, marked
 from benchmarks.regret_cells import Cell, cells_of, read
 from benchmarks.speed_page import REPO, results, table
 from strays.studies.paper.printed import TABLES
-from strays.studies.paper.run import read_all
+from strays.studies.paper.registry import read_all
 
 PAGE = REPO / "docs" / "figures.md"
 README = REPO / "README.md"

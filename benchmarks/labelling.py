@@ -30,8 +30,8 @@ from strays.apps.review.questions import Question, choose_questions
 from strays.encoders import Encoder, load_encoder
 from strays.model.labels import WORD
 from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
-from strays.studies.paper.rows import Row, RowFile
-from strays.studies.protocol import Part, pile
+from strays.studies.protocol import LabelledRows, pile
+from strays.studies.rows import Row, RowFile
 
 CORPORA = ("5.2-ag", "5.2-rct", "5.2-yelp", "newsgroups", "banking")
 WAYS = ("fixed", "oddest", "desk")
@@ -63,7 +63,7 @@ def main() -> None:
                     print(file.read()[-1], flush=True)
 
 
-def run(corpus: LabelledCorpus, drawn: Part, encoder: Encoder, way: str, seed: int) -> Row:
+def run(corpus: LabelledCorpus, drawn: LabelledRows, encoder: Encoder, way: str, seed: int) -> Row:
     """One person through one pile."""
     texts = [corpus.texts[row] for row in drawn.rows]
     learner = Learner(texts, encoder.encode(texts), encoder, random_state=seed)

@@ -25,8 +25,8 @@ from strays.encoders import load_encoder
 from strays.errors import DataError, StraysWarning
 from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
 from strays.studies.embeddings import embed
-from strays.studies.paper.rows import Row, RowFile
 from strays.studies.protocol import FewLabels, few_labels
+from strays.studies.rows import Row, RowFile
 
 # (known anomalies, share of unlabelled anomalies among the training normals)
 CELLS = [*((n, 0.0) for n in (0, 1, 5, 10, 50, 100, 300)), (0, 0.02), (0, 0.08), (10, 0.08), (100, 0.08)]

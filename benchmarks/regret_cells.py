@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from strays.studies.paper.rows import Row, RowFile
+from strays.studies.rows import Row, RowFile
 
 KINDS = ("seen", "unseen")
 LEARN_FROM_LABELS = ("auto", "ai-svdd", "deep-sad", "hypersphere", "logistic")

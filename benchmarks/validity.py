@@ -24,7 +24,7 @@ from strays import TextOutlierDetector
 from strays.encoders import load_encoder
 from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
 from strays.studies.embeddings import embed
-from strays.studies.paper.rows import RowFile
+from strays.studies.rows import RowFile
 
 RATES = (0.001, 0.01, 0.05, 0.1)
 # Texts to fit on, and how many draws.

@@ -11,7 +11,7 @@ from benchmarks import planted, regret, validity
 from benchmarks.regret_cells import cells_of, read
 
 from strays.jobs.metrics import auc, mean_average_precision
-from strays.studies.protocol import FewLabels, Part
+from strays.studies.protocol import FewLabels, LabelledRows
 
 REPO = Path(__file__).parent.parent
 RESULTS = REPO / "benchmarks" / "results"
@@ -56,7 +56,9 @@ def test_quality_is_as_if_five_percent_were_anomalies() -> None:
 def test_every_method_can_be_measured() -> None:
     X = np.random.default_rng(0).normal(size=(90, 8))
     y = np.r_[np.zeros(50), -np.ones(5)].astype(int)
-    draw = FewLabels(Part(np.arange(55), y), np.arange(55, 75), np.arange(75, 90), np.array([], dtype=int), ("k",))
+    draw = FewLabels(
+        LabelledRows(np.arange(55), y), np.arange(55, 75), np.arange(75, 90), np.array([], dtype=int), ("k",)
+    )
     for method in ("auto", "logistic", "nearest"):
         found = regret.measure(method, X, draw, 0)
         assert 0 <= found["auc_seen"] <= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,11 +52,16 @@ def write_small_corpus(folder: Path, name: str, train: int = 100, drop: str | No
     write_corpus(folder, name, {"train": 10, "dev": 2, "test": 2}, drop, sizes, in_letters)
 
 
-@pytest.fixture
-def small_folder(tmp_path: Path) -> Path:
-    """All corpora, small."""
-    data = tmp_path / "data"
-    data.mkdir()
+@pytest.fixture(scope="session")
+def small_corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All corpora, small; to be read only."""
+    folder = tmp_path_factory.mktemp("small-corpora")
     for name in CORPORA:
-        write_small_corpus(data, name)
-    return data
+        write_small_corpus(folder, name)
+    return folder
+
+
+@pytest.fixture
+def small_folder(small_corpora: Path, tmp_path: Path) -> Path:
+    """All corpora, small; the test's own."""
+    return Path(shutil.copytree(small_corpora, tmp_path / "data"))

@@ -12,7 +12,7 @@ from strays.studies.corpora import CORPORA, data_folder, load_corpus
 from strays.studies.protocol import (
     ANOMALY_SHARE,
     POLLUTIONS,
-    Part,
+    LabelledRows,
     Scenario,
     few_labels,
     pollute,
@@ -70,7 +70,7 @@ def test_known_and_tested_kinds_can_differ(folder: Path) -> None:
     corpus = load_corpus("5.2-ag", folder)
     scenario = pollute(corpus, 0.04, 0, known=("world",), tested=("business", "scitech"))
 
-    def kinds(part: Part) -> set[str]:
+    def kinds(part: LabelledRows) -> set[str]:
         return set(corpus.label[part.rows[part.y < 0]])
 
     assert kinds(scenario.train) == {"world"}
@@ -104,7 +104,7 @@ def test_a_digest_tells_scenarios_apart(folder: Path) -> None:
     # Frozen: every machine draws these texts in this order.
     assert first.digest(corpus) == split_at_random(corpus, 0).digest(corpus) == FROZEN_SPLIT
     assert split_at_random(corpus, 1).digest(corpus) != FROZEN_SPLIT
-    turned = Scenario(first.train, first.dev, Part(first.test.rows, -first.test.y))
+    turned = Scenario(first.train, first.dev, LabelledRows(first.test.rows, -first.test.y))
     assert turned.digest(corpus) != FROZEN_SPLIT
 
 

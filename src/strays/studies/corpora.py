@@ -25,6 +25,9 @@ class CorpusSpec:
 
     `spare` classes are drawn from only where the anomalies of a split run out. `groups` makes one class of all labels
     that hold a piece of text: the first pair (piece, class) that fits counts.
+
+    >>> CORPORA["5.1"]
+    CorpusSpec(file='imdb_wiki_short.parquet', normal='imdb', anomalies=('wiki',), spare=('wiki_51_60',), groups=())
     """
 
     file: str
@@ -77,7 +80,13 @@ FURTHER_CORPORA = {
 
 @dataclass(frozen=True, eq=False)
 class LabelledCorpus:
-    """The rows of one corpus, as arrays of one length; equal only to itself."""
+    """The rows of one corpus, as arrays of one length; equal only to itself.
+
+    >>> spec = CorpusSpec("pets.parquet", normal="cat")
+    >>> corpus = LabelledCorpus("pets", spec, ["a", "b"], np.array(["cat", "dog"]), np.array(["train", "train"]))
+    >>> corpus.kinds
+    ['dog']
+    """
 
     name: str
     spec: CorpusSpec
@@ -97,7 +106,9 @@ def data_folder(given: str | None = None) -> Path:
     """The folder with the corpora: the one given, or STRAYS_DATA's."""
     name = given or os.environ.get("STRAYS_DATA")
     if not name:
-        raise UsageError("which folder holds the corpora? Name it with --data or the environment variable STRAYS_DATA")
+        raise UsageError(
+            "which folder holds the corpora? Name it with {data} or the environment variable STRAYS_DATA", param="data"
+        )
     if not Path(name).is_dir():
         raise UsageError(f"{name}: no such folder; expected the folder with the corpora's parquet files")
     return Path(name)
@@ -113,7 +124,8 @@ def load_corpus(name: str, folder: str | Path) -> LabelledCorpus:
     if not path.exists():
         raise DataError(
             f"{path}: no such file, which holds the corpus of {name}; put it there, or have it made from public "
-            "originals with strays study --download"
+            "originals with {download}",
+            param="download",
         )
     table = open_table(str(path))
     for column in ("text", "label", "split"):

@@ -1,7 +1,7 @@
 """Embeddings of a corpus.
 
-The encoder keeps what it has encoded (see strays.encoders.cache). Texts go to it in parts of some thousand, so that a
-stopped job loses one part at most.
+The encoder's cache keeps what is encoded. Texts go to it some thousand at a time, so that an interrupted job loses at
+most that many.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TEXTS_IN_PART = 2048
 
 
 class SizedEncoder(Protocol):
-    """An encoder that can say how long its embeddings are."""
+    """An encoder that can say how long its embeddings are: every one that `load_encoder` gives."""
 
     @property
     def dimension(self) -> int:

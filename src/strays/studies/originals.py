@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strays.errors import DataError, UsageError, first_line
+from strays.files import replace_file
 from strays.studies.corpora import CORPORA, data_folder
 from strays.tables import open_table
 
@@ -31,7 +32,11 @@ Labelled = tuple[str, str, str]  # text, label, split
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset on the hub, pinned, and the file of each of its splits."""
+    """A dataset on the hub at a fixed revision, and the file of each of its splits.
+
+    >>> RCT.files["dev"]
+    'dev.jsonl'
+    """
 
     repo: str
     revision: str
@@ -78,7 +83,7 @@ ABBREVIATIONS = TITLES | MONTHS | {"vs", "inc", "ltd", "vol", "fig", "approx", "
 
 
 def make_where_missing(names: Iterable[str], data: str | None) -> None:
-    """Put the corpora's parquet files into the data folder unless they are there; the folder is made too."""
+    """Make the parquet files that the data folder lacks; the folder is made too."""
     if data:
         Path(data).mkdir(parents=True, exist_ok=True)
     folder = data_folder(data)
@@ -87,21 +92,17 @@ def make_where_missing(names: Iterable[str], data: str | None) -> None:
         if name not in MAKERS:
             raise UsageError(
                 f"{folder / CORPORA[name].file}: no such file, and the corpus of {name} has no public original to "
-                "download; leave that study out"
+                "download; omit that study"
             )
     for name in missing:
         _make(name, folder / CORPORA[name].file)
 
 
 def _make(name: str, path: Path) -> None:
-    rows = without_duplicates(MAKERS[name]())
-    unfinished = path.with_name(f".{path.name}.part")
-    try:
-        columns = zip(*rows, strict=True)
-        pq.write_table(pa.table(dict(zip(("text", "label", "split"), map(list, columns), strict=True))), unfinished)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    columns = map(list, zip(*without_duplicates(MAKERS[name]()), strict=True))
+    table = pa.table(dict(zip(("text", "label", "split"), columns, strict=True)))
+    with replace_file(path) as file:
+        pq.write_table(table, file)
 
 
 def imdb_wiki() -> Iterator[Labelled]:

@@ -26,8 +26,12 @@ TRAIN_SHARE = 0.7
 
 
 @dataclass(frozen=True)
-class Part:
-    """Rows of a corpus (`rows`) and their labels (`y`, +1 normal and -1 anomaly), in random order."""
+class LabelledRows:
+    """Rows of a corpus (`rows`) and their labels (`y`, +1 normal and -1 anomaly), in random order.
+
+    >>> LabelledRows(np.array([7, 3]), np.array([1, -1])).y.tolist()
+    [1, -1]
+    """
 
     rows: np.ndarray
     y: np.ndarray
@@ -35,11 +39,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One training set with its dev and test sets; the dev set of 5.3 is empty."""
+    """One training set with its dev and test sets; the dev set of 5.3 is empty.
 
-    train: Part
-    dev: Part
-    test: Part
+    >>> train, dev, test = (LabelledRows(np.array([row]), np.array([1])) for row in (4, 2, 9))
+    >>> sorted(Scenario(train, dev, test).rows)
+    [2, 4, 9]
+    """
+
+    train: LabelledRows
+    dev: LabelledRows
+    test: LabelledRows
 
     @property
     def rows(self) -> set[int]:
@@ -61,9 +70,14 @@ class FewLabels:
     """Rows to train on, labelled 0 (unlabelled) or -1 (known anomaly), and rows to test on.
 
     Known and unlabelled anomalies are of the kinds `seen` alone; the kinds of `test_unseen` are nowhere in training.
+
+    >>> train = LabelledRows(np.array([0, 1]), np.array([0, -1]))
+    >>> few = FewLabels(train, np.array([2]), np.array([3]), np.array([4]), seen=("spam",))
+    >>> sorted(few.rows)
+    [0, 1, 2, 3, 4]
     """
 
-    train: Part
+    train: LabelledRows
     test_normal: np.ndarray
     test_seen: np.ndarray
     test_unseen: np.ndarray
@@ -115,7 +129,7 @@ def few_labels(
     mixed = np.argsort(key[rows], kind="stable")
     n_normals, n_anomalies = most_tested
     return FewLabels(
-        train=Part(rows[mixed], y[mixed]),
+        train=LabelledRows(rows[mixed], y[mixed]),
         test_normal=rows_of(test, [corpus.spec.normal])[0][:n_normals],
         test_seen=np.array(_evenly(rows_of(test, kinds[:n_seen]), n_anomalies), dtype=int),
         test_unseen=np.array(_evenly(rows_of(test, kinds[n_seen:]), n_anomalies), dtype=int),
@@ -160,7 +174,7 @@ def pollute(
     return Scenario(**parts)
 
 
-def pile(corpus: LabelledCorpus, share: float, seed: int, *, most_normals: int = 9800) -> Part:
+def pile(corpus: LabelledCorpus, share: float, seed: int, *, most_normals: int = 9800) -> LabelledRows:
     """Normals of all splits, and anomalies evenly from every class, a share of the whole: a pile to look through."""
     key = _keys(corpus, seed)
     order = np.argsort(key, kind="stable")
@@ -198,11 +212,11 @@ def _keys(corpus: LabelledCorpus, seed: int | str) -> np.ndarray:
     return np.array([int.from_bytes(digest[:8], "big") for digest in digests], dtype=np.uint64)
 
 
-def _mixed(normals: np.ndarray, anomalies: np.ndarray, key: np.ndarray) -> Part:
+def _mixed(normals: np.ndarray, anomalies: np.ndarray, key: np.ndarray) -> LabelledRows:
     rows = np.concatenate([normals, anomalies])
     y = np.r_[np.ones(len(normals), dtype=int), -np.ones(len(anomalies), dtype=int)]
     order = np.argsort(key[rows], kind="stable")
-    return Part(rows[order], y[order])
+    return LabelledRows(rows[order], y[order])
 
 
 def _evenly(classes: list[np.ndarray], wanted: int) -> list[int]:

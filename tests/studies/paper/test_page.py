@@ -18,12 +18,13 @@ from strays.studies.paper.cases import CASES
 from strays.studies.paper.figures import figures_of, save
 from strays.studies.paper.methods import METHODS
 from strays.studies.paper.page import check_page, render, write_page
-from strays.studies.paper.rows import Row
-from strays.studies.paper.run import read_all
-from strays.studies.paper.tables import comparison, interval, percent, tables_of, where
+from strays.studies.paper.registry import read_all
+from strays.studies.paper.summary import interval, percent, where
+from strays.studies.paper.tables import comparison, tables_of
 from strays.studies.paper.tuning import Tuning, is_printed, ranked
 from strays.studies.paper.unseen import METHODS_COMPARED
 from strays.studies.protocol import POLLUTIONS
+from strays.studies.rows import Row
 
 REPO = Path(strays.__file__).parent.parent.parent
 RESULTS = REPO / "benchmarks" / "results" / "paper"
@@ -160,18 +161,34 @@ def test_tuning_shows_the_best_and_the_papers_choice(every: dict[str, list[Row]]
         assert paper[1 : 1 + len(choice)] == choice
 
 
-def test_the_order_of_the_rows_does_not_matter(every: dict[str, list[Row]], tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def shuffled(every: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    """The same rows in another order."""
+    rng = np.random.default_rng(0)
+    return {name: [rows[i] for i in rng.permutation(len(rows))] for name, rows in every.items()}
+
+
+def test_the_order_of_the_rows_does_not_matter(every: dict[str, list[Row]], shuffled: dict[str, list[Row]]) -> None:
     page = render(every, "figures")
     assert "$" not in page
-    rng = np.random.default_rng(0)
-    shuffled = {name: [rows[i] for i in rng.permutation(len(rows))] for name, rows in every.items()}
     assert render(shuffled, "figures") == page
+
+
+@pytest.fixture(scope="module")
+def page(every: dict[str, list[Row]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of these rows, with its figures beside it."""
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'strays[study]'")
-    for name, rows in every.items():
+    path = tmp_path_factory.mktemp("page") / "deep" / "page.md"
+    write_page(every, str(path))
+    return path
+
+
+@pytest.mark.slow
+def test_nor_does_it_matter_for_the_figures(page: Path, shuffled: dict[str, list[Row]], tmp_path: Path) -> None:
+    for name, rows in shuffled.items():
         for figure, draw in figures_of(name, rows).items():
-            save(draw, tmp_path / "a.svg")
-            save(figures_of(name, shuffled[name])[figure], tmp_path / "b.svg")
-            assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes(), figure
+            save(draw, tmp_path / "again.svg")
+            assert (page.parent / "page" / f"{figure}.svg").read_text() == (tmp_path / "again.svg").read_text(), figure
 
 
 def test_a_study_half_run_makes_a_page(every: dict[str, list[Row]]) -> None:
@@ -181,14 +198,12 @@ def test_a_study_half_run_makes_a_page(every: dict[str, list[Row]]) -> None:
     assert "## 5.1" not in render({}, "figures")
 
 
-def test_the_page_links_figures_that_are_drawn(every: dict[str, list[Row]], tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'strays[study]'")
-    write_page(every, str(tmp_path / "deep" / "page.md"))
-    page = (tmp_path / "deep" / "page.md").read_text()
-    linked = re.findall(r"\]\((page/[^)]+)\)", page)
+@pytest.mark.slow
+def test_the_page_links_figures_that_are_drawn(page: Path) -> None:
+    linked = re.findall(r"\]\((page/[^)]+)\)", page.read_text())
     assert len(linked) == 7
     for link in linked:
-        root = ET.parse(tmp_path / "deep" / link).getroot()
+        root = ET.parse(page.parent / link).getroot()
         assert root.tag.endswith("svg")
         assert not re.search(r"https?://(?!www\.w3\.org|purl\.org|creativecommons\.org)", ET.tostring(root).decode())
 
@@ -202,13 +217,17 @@ def test_what_the_page_cannot_be_is_said_first(monkeypatch: pytest.MonkeyPatch) 
 
 
 @committed
-def test_docs_are_made_from_the_committed_rows(tmp_path: Path) -> None:
-    every = read_all(RESULTS)
+def test_docs_are_made_from_the_committed_rows() -> None:
     notes = (REPO / "docs" / "paper.notes.md").read_text(encoding="utf-8")
-    assert (REPO / "docs" / "paper.md").read_text(encoding="utf-8") == render(every, "paper", notes)
+    assert (REPO / "docs" / "paper.md").read_text(encoding="utf-8") == render(read_all(RESULTS), "paper", notes)
+
+
+@pytest.mark.slow
+@committed
+def test_figures_in_the_docs_are_drawn_from_the_committed_rows(tmp_path: Path) -> None:
     matplotlib = pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'strays[study]'")
     drawn_with = f"matplotlib=={matplotlib.__version__}\n" in (REPO / "constraints.txt").read_text()
-    for name, rows in every.items():
+    for name, rows in read_all(RESULTS).items():
         for figure, draw in figures_of(name, rows).items():
             kept = (REPO / "docs" / "paper" / f"{figure}.svg").read_bytes()
             save(draw, tmp_path / "again.svg")

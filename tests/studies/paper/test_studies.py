@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,9 +19,10 @@ from strays.encoders import load_encoder
 from strays.errors import CollapseError, DataError, UsageError
 from strays.jobs.metrics import evaluate, fpr_at_tpr
 from strays.studies.corpora import CORPORA, load_corpus
-from strays.studies.paper import studies, study_named, tuning
+from strays.studies.paper import tuning, unseen
 from strays.studies.paper.comparison import Comparison
 from strays.studies.paper.methods import CLASSIFIERS, METHODS, fit_and_score
+from strays.studies.paper.registry import studies, study_named
 from strays.studies.paper.run import run_studies
 from strays.studies.paper.study import ROC_GRID, Setting, measure, run_study
 from strays.studies.paper.tuning import GRIDS, PARAMETERS, Tuning, is_printed
@@ -32,10 +34,26 @@ from tests.studies.conftest import write_small_corpus
 AG = Comparison("5.2-ag", "AG", pollutions=(0.0, 0.04))
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, small_corpora: Path, tiny_bert: Path) -> Setting:
+    """AG has been run, once for all tests; to be read only."""
+    encoder = load_encoder(str(tiny_bert), precision="full", cache=False)
+    setting = Setting(tmp_path_factory.mktemp("rows"), str(small_corpora), encoder, runs=1)
+    run_study(AG, setting)
+    return setting
+
+
 @pytest.fixture
-def setting(small_folder: Path, tmp_path: Path, tiny_bert: Path) -> Setting:
-    encoder = load_encoder(str(tiny_bert), precision="full")
-    return Setting(tmp_path / "out", str(small_folder), encoder, runs=1)
+def setting(finished: Setting, small_folder: Path, tmp_path: Path) -> Setting:
+    """Nothing has been run; the folders are the test's own."""
+    return replace(finished, out=tmp_path / "out", data=str(small_folder))
+
+
+@pytest.fixture
+def with_rows(finished: Setting, setting: Setting) -> Setting:
+    """AG has been run, and the folders are the test's own."""
+    shutil.copytree(finished.out, setting.out)
+    return setting
 
 
 def test_there_is_a_study_for_every_part_of_the_paper() -> None:
@@ -46,8 +64,8 @@ def test_there_is_a_study_for_every_part_of_the_paper() -> None:
         study_named("6")
 
 
-def test_a_comparison_runs_every_method_at_every_p(setting: Setting) -> None:
-    rows = run_study(AG, setting)
+def test_a_comparison_runs_every_method_at_every_p(finished: Setting) -> None:
+    rows = AG.file(finished).read()
     assert len(rows) == len(METHODS) * 2
     assert {row["encoder"] for row in rows} == {"tiny-bert0"}
     for row in rows:
@@ -55,19 +73,20 @@ def test_a_comparison_runs_every_method_at_every_p(setting: Setting) -> None:
         assert len(row["roc_fpr"]) == len(ROC_GRID)
 
 
-def test_a_row_is_what_one_gets_by_hand(setting: Setting) -> None:
-    rows = run_study(AG, setting)
-    corpus = load_corpus("5.2-ag", setting.data)
+def test_a_row_is_what_one_gets_by_hand(finished: Setting) -> None:
+    rows = AG.file(finished).read()
+    corpus = load_corpus("5.2-ag", finished.data)
     scenario = pollute(corpus, 0.04, 0)
     X, X_test = (
-        setting.encoder.encode([corpus.texts[i] for i in part.rows]) for part in (scenario.train, scenario.test)
+        finished.encoder.encode([corpus.texts[i] for i in part.rows]) for part in (scenario.train, scenario.test)
     )
     for method, fitted in {
         "centroid": CentroidDistance().fit(X),
         "ai-svdd": AISVDD(random_state=0).fit(X, scenario.train.y),
     }.items():
         [row] = [row for row in rows if row["method"] == method and row["pollution"] == 0.04]
-        assert row["auc"] == pytest.approx(evaluate(scenario.test.y, fitted.anomaly_score(X_test)).auc, abs=1e-6)
+        # Batches of other sizes round differently, which can swap two texts of nearly the same score.
+        assert row["auc"] == pytest.approx(evaluate(scenario.test.y, fitted.anomaly_score(X_test)).auc, abs=0.02)
         assert row["scenario"] == scenario.digest(corpus)
 
 
@@ -77,9 +96,8 @@ def test_random_splits_have_no_pollution(setting: Setting) -> None:
     assert {row["pollution"] for row in rows} == {None}
 
 
-def test_finished_rows_are_not_run_again(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = setting.out / "5.2-ag.jsonl"
-    run_study(AG, setting)
+def test_finished_rows_are_not_run_again(with_rows: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = with_rows.out / "5.2-ag.jsonl"
     whole = path.read_bytes()
     path.write_bytes(b"".join(whole.splitlines(keepends=True)[:-3]))
     computed = []
@@ -95,14 +113,15 @@ def test_finished_rows_are_not_run_again(setting: Setting, monkeypatch: pytest.M
         return counting_start
 
     monkeypatch.setattr(Comparison, "prepare", counting)
-    run_study(AG, setting)
+    run_study(AG, with_rows)
     assert len(computed) == 3
     assert path.read_bytes() == whole
-    run_study(AG, setting)
+    run_study(AG, with_rows)
     assert len(computed) == 3
 
 
-def test_a_killed_study_goes_on_where_it_stopped(setting: Setting, tmp_path: Path, tiny_bert: Path) -> None:
+@pytest.mark.process
+def test_a_killed_study_resumes(setting: Setting, finished: Setting, tiny_bert: Path) -> None:
     """A real process, killed as soon as it has some rows; the rerun ends with the rows of an undisturbed run."""
     command = [sys.executable, "-m", "strays", "study", "5.2-ag", "--data", setting.data, "--encoder", str(tiny_bert)]
     command += ["--runs", "1", "--out", str(setting.out)]
@@ -118,7 +137,7 @@ def test_a_killed_study_goes_on_where_it_stopped(setting: Setting, tmp_path: Pat
     assert kept
     rows = run_study(AG, setting)
     assert path.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
-    fresh = run_study(AG, Setting(tmp_path / "other", setting.data, setting.encoder, 1))
+    fresh = AG.file(finished).read()
 
     def by_key(rows: list[dict]) -> dict[tuple, float]:
         return {(row["method"], row["pollution"], row["scenario"], row["seed"]): row["auc"] for row in rows}
@@ -127,22 +146,21 @@ def test_a_killed_study_goes_on_where_it_stopped(setting: Setting, tmp_path: Pat
     assert {key: by_key(rows)[key] for key in by_key(fresh)} == pytest.approx(by_key(fresh), abs=0.02)
 
 
-def test_a_corpus_that_changed_is_refused(setting: Setting, small_folder: Path) -> None:
-    run_study(AG, setting)
-    path = setting.out / "5.2-ag.jsonl"
+def test_a_corpus_that_changed_is_refused(with_rows: Setting, small_folder: Path) -> None:
+    path = with_rows.out / "5.2-ag.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     write_small_corpus(small_folder, "5.2-ag", train=101)
     with pytest.raises(DataError, match="drawn from other texts"):
-        run_study(AG, setting)
+        run_study(AG, with_rows)
 
 
-def test_another_encoder_of_the_same_name_is_refused(setting: Setting, tmp_path: Path) -> None:
-    run_study(AG, setting)
-    other = tmp_path / Path(setting.encoder.settings.name).name
+def test_another_encoder_of_the_same_name_is_refused(with_rows: Setting, tmp_path: Path) -> None:
+    name = with_rows.encoder.settings.name
+    other = tmp_path / Path(name).name
     save_tiny_bert(other, seed=1)
     with pytest.raises(DataError, match="rows of another encoder that is called tiny-bert0 too"):
-        run_study(AG, replace(setting, encoder=load_encoder(str(other))))
-    by_hand = replace(setting, encoder=load_encoder(setting.encoder.settings.name, pooling="cls", normalize=True))
+        run_study(AG, replace(with_rows, encoder=load_encoder(str(other))))
+    by_hand = replace(with_rows, encoder=load_encoder(name, pooling="cls", normalize=True))
     assert by_hand.encoder_name == "tiny-bert0 pooling=cls normalize=True"
 
 
@@ -161,9 +179,7 @@ def test_everything_is_checked_before_any_work(setting: Setting, small_folder: P
     with pytest.raises(DataError, match="no row is labelled 'objective'"):
         run("5.2-ag", "5.2-rct")
     (small_folder / CORPORA["5.1"].file).unlink()
-    with pytest.raises(
-        DataError, match=r"no such file, which holds the corpus of 5\.1; put it there, or .* --download"
-    ):
+    with pytest.raises(DataError, match=r"no such file, which holds the corpus of 5\.1; put it there, or .* download"):
         run("5.2-ag", "5.1")
     assert not setting.out.exists()
 
@@ -210,9 +226,11 @@ def test_classifiers_tell_near_certain_anomalies_apart(blobs: tuple) -> None:
     assert len(np.unique(logistic)) > 0.99 * len(X)
 
 
-def test_unseen_kinds_are_tested_apart(setting: Setting) -> None:
+def test_unseen_kinds_are_tested_apart(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(Unseen("5.2-ag").cells(setting)) == 3 * 4 * 5
+    monkeypatch.setattr(unseen, "POLLUTIONS", (0.0, 0.08))
     rows = run_study(Unseen("5.2-ag"), setting)
-    assert len(rows) == 3 * 4 * 5
+    assert len(rows) == 3 * 5
     assert all({"seen", "unseen"} <= set(row) for row in rows)
     only = run_study(Unseen("5.1"), setting)
     assert all("seen" in row and "unseen" not in row for row in only)

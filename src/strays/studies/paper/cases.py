@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from strays.detectors.network import squared_distance, weighted_center
-from strays.studies.paper.rows import Row
 from strays.studies.paper.study import Cell, Compute, Setting, Study
+from strays.studies.rows import Row
 
 DRAWS = 200
 # The appendix's choice.
@@ -59,7 +59,11 @@ def mean_squared_distance(Z: np.ndarray, c: np.ndarray) -> float:
 
 
 class CaseStudy(Study):
-    """Many draws of one case; the first also keeps its points, for the figure."""
+    """Many draws of one case; the first also keeps its points, for the figure.
+
+    >>> CASES[2].name, sorted(CASES[2].compute(1))
+    ('case-3', ['blind', 'blind_without_anomalies', 'taught'])
+    """
 
     def __init__(self, name: str, title: str, compute: Callable[[int], Row]) -> None:
         super().__init__(name, title)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strays.studies.corpora import LabelledCorpus
-from strays.studies.paper.methods import METHODS, Scorer, fit_and_score
-from strays.studies.paper.rows import Row
+from strays.studies.paper.methods import METHODS, Estimator, fit_and_score
 from strays.studies.paper.study import Cell, Compute, Setting, Study, check_same_texts, measure
 from strays.studies.protocol import POLLUTIONS, Scenario, pollute, split_at_random
+from strays.studies.rows import Row
 
 
 class Comparison(Study):
-    """All methods on the corpus of the same name."""
+    """All methods on the corpus of the same name.
+
+    >>> Comparison("5.3", "random splits", pollutions=(None,)).corpora
+    ('5.3',)
+    """
 
     def __init__(self, name: str, title: str, pollutions: tuple[float | None, ...] = POLLUTIONS) -> None:
         super().__init__(name, title, corpora=(name,))
@@ -39,7 +43,7 @@ class Comparison(Study):
         digests = {draw: scenario.digest(corpus) for draw, scenario in scenarios.items()}
         check_same_texts(self.file(setting), ("pollution", "seed"), digests)
         # Without pollution all seeds train on the same rows: what no seed changes is fitted once.
-        unpolluted: dict[str, Scorer] = {}
+        unpolluted: dict[str, Estimator] = {}
 
         def start() -> Compute:
             X = setting.embeddings(corpus, set().union(*(s.rows for s in scenarios.values())))
@@ -51,10 +55,11 @@ class Comparison(Study):
                 if name in unpolluted and cell["pollution"] == 0:
                     scores = unpolluted[name].anomaly_score(X[test.rows])
                 else:
-                    scorer = method.make(self.name, cell["seed"])
-                    [scores] = fit_and_score(scorer, X[train.rows], train.y if method.told else None, X[test.rows])
+                    estimator = method.make(self.name, cell["seed"])
+                    y = train.y if method.sees_labels else None
+                    [scores] = fit_and_score(estimator, X[train.rows], y, X[test.rows])
                     if cell["pollution"] == 0 and not method.random:
-                        unpolluted[name] = scorer
+                        unpolluted[name] = estimator
                 return {"scenario": digests[draw], **measure(test.y, scores)}
 
             return compute

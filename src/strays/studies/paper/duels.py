@@ -7,7 +7,7 @@ from itertools import product
 from statistics import fmean
 
 from strays.studies.paper.methods import CLASSIFIERS
-from strays.studies.paper.tables import TITLES, Every, Table, interval, share, values, where
+from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, interval, share, values, where
 
 # What an unseen study tests, and how to say it.
 TESTS = {"seen": "of the known kind", "unseen": "of kinds never seen"}
@@ -15,7 +15,11 @@ TESTS = {"seen": "of the known kind", "unseen": "of kinds never seen"}
 
 @dataclass(frozen=True)
 class Duel:
-    """A method less a classifier in AUC, on one corpus, kind of test and p: mean over runs and its 95 % half width."""
+    """A method less a classifier in AUC, on one corpus, kind of test and p: mean over runs and its 95 % half width.
+
+    >>> Duel("5.2-ag", "default", "unseen", 0.08, "ai-svdd", "logistic", lead=0.03, half_width=0.01).winner
+    'AI-SVDD'
+    """
 
     corpus: str
     encoder: str
@@ -34,7 +38,7 @@ class Duel:
         return "AI-SVDD" if self.lead > 0 else TITLES[self.other]
 
 
-def duels(every: Every, method: str) -> list[Duel]:
+def duels(every: RowsByStudy, method: str) -> list[Duel]:
     """A method against each classifier. Known kinds share their normals, so that a run counts once: its mean."""
     found = []
     for corpus, rows in every.items():
@@ -54,7 +58,7 @@ def duels(every: Every, method: str) -> list[Duel]:
     return found
 
 
-def duel_table(every: Every, method: str) -> Table:
+def duel_table(every: RowsByStudy, method: str) -> ResultTable:
     """All duels of a method; one line for corpus, test and p."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for duel in duels(every, method):
@@ -63,14 +67,14 @@ def duel_table(every: Every, method: str) -> Table:
     header = ["corpus", "encoder", "test anomalies", "p"]
     for other in CLASSIFIERS:
         header += [f"AUC less {TITLES[other]}", "winner"]
-    return Table(
+    return ResultTable(
         f"{TITLES[method]}, against classifiers; mean over known kinds, interval over runs",
         header,
         [[*key, *cells] for key, cells in lines.items()],
     )
 
 
-def duel_sentences(against: Every) -> list[str]:
+def duel_sentences(against: RowsByStudy) -> list[str]:
     """Who wins how often, and who is best where, one a line."""
     lines = []
     for method in ("ai-svdd-paper", "ai-svdd"):

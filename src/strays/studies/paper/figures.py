@@ -13,10 +13,10 @@ import numpy as np
 from strays.errors import StraysError
 from strays.studies.paper.cases import CASE_1_LAMBDA, CASE_1_STEPS, CURVE_STEP
 from strays.studies.paper.methods import METHODS
-from strays.studies.paper.rows import Row
 from strays.studies.paper.study import ROC_GRID
-from strays.studies.paper.tables import TITLES, share, values, where
+from strays.studies.paper.summary import TITLES, share, values, where
 from strays.studies.paper.unseen import METHODS_COMPARED
+from strays.studies.rows import Row
 
 COLORS = {
     "centroid": "#7f7f7f",

@@ -10,14 +10,19 @@ from statistics import fmean
 from strays.studies.paper import printed
 from strays.studies.paper.duels import duel_sentences
 from strays.studies.paper.methods import METHODS, ONE_CLASS
-from strays.studies.paper.rows import Row
-from strays.studies.paper.tables import TITLES, Every, Table, interval, share, values, where
+from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, interval, share, values, where
 from strays.studies.protocol import POLLUTIONS
+from strays.studies.rows import Row
 
 
 @dataclass(frozen=True)
 class Trend:
-    """How a method changes from p = 0 to the highest p, seed by seed: mean difference and its 95 % half width."""
+    """How a method changes from p = 0 to the highest p, seed by seed: mean difference and its 95 % half width.
+
+    >>> trend = Trend("5.1", "default", "lof", "auc", change=-0.021, half_width=0.004)
+    >>> trend.verdict, str(trend)
+    ('falls', '-2.10 ± 0.40')
+    """
 
     study: str
     encoder: str
@@ -54,7 +59,7 @@ def trends(study: str, rows: list[Row], metric: str) -> list[Trend]:
     return found
 
 
-def claims(every: Every) -> Table:
+def claims(every: RowsByStudy) -> ResultTable:
     """What p does to each method, in our rows and in the paper's tables."""
     lines = []
     for study, rows in every.items():
@@ -66,15 +71,17 @@ def claims(every: Every) -> Table:
                 line += [str(trend), trend.verdict, f"{ends[-1] - ends[0]:+.1f}" if ends else ""]
             lines.append(line)
     header = ["study", "method", "encoder", "MAP", "", "paper's", "AUC", "", "paper's"]
-    return Table("Change from the lowest to the highest p, in points, with its 95 % interval over runs", header, lines)
+    return ResultTable(
+        "Change from the lowest to the highest p, in points, with its 95 % interval over runs", header, lines
+    )
 
 
-def sentences(compared: Every, against: Every) -> list[str]:
+def sentences(compared: RowsByStudy, against: RowsByStudy) -> list[str]:
     """The findings, one a line."""
     return [*_trend_sentences(compared), *_ranking_sentences(compared), *duel_sentences(against)]
 
 
-def _trend_sentences(compared: Every) -> list[str]:
+def _trend_sentences(compared: RowsByStudy) -> list[str]:
     every = [trend for study, rows in compared.items() for trend in trends(study, rows, "auc")]
     if not every:
         return []
@@ -86,7 +93,7 @@ def _trend_sentences(compared: Every) -> list[str]:
         f"falls clearly in {count['falls']} of {count.total()} combinations of method, corpus and encoder, rises "
         f"clearly in {count['rises']}." + (f" No clear change: {'; '.join(others)}." if others else "")
     ]
-    for name in [name for name, method in METHODS.items() if method.told]:
+    for name in [name for name, method in METHODS.items() if method.sees_labels]:
         own = [trend for trend in every if trend.method == name]
         if own:
             count = Counter(trend.verdict for trend in own)
@@ -99,7 +106,7 @@ def _trend_sentences(compared: Every) -> list[str]:
     return lines
 
 
-def _ranking_sentences(compared: Every) -> list[str]:
+def _ranking_sentences(compared: RowsByStudy) -> list[str]:
     lines = []
     for study, rows in compared.items():
         encoder, p = values(rows, "encoder")[0], values(rows, "pollution")[-1]
@@ -124,7 +131,11 @@ def mean_scores(rows: list[Row], metric: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Statement:
-    """Something the paper says of its tables: which of its methods is best on a study, at some p, by some metrics."""
+    """Something the paper says of its tables: which of its methods is best on a study, at some p, by some metrics.
+
+    >>> STATEMENTS[0].words
+    '5.1: OC-SVDD is best without pollution'
+    """
 
     words: str
     study: str
@@ -148,7 +159,7 @@ STATEMENTS = (
 )
 
 
-def statements(every: Every) -> Table:
+def statements(every: RowsByStudy) -> ResultTable:
     """Who is best by mean among the paper's methods, where the paper says who is; a line for each encoder."""
     lines = []
     for said in STATEMENTS:
@@ -168,4 +179,4 @@ def statements(every: Every) -> Table:
                 who = ", ".join(f"{name} ({count})" for name, count in Counter(others).most_common())
                 lines.append([said.words, encoder, holds, who])
     header = ["the paper says", "encoder", "holds here", "best instead (cells of p and metric)"]
-    return Table("Further statements of the paper, by the mean over runs of its own methods", header, lines)
+    return ResultTable("Further statements of the paper, by the mean over runs of its own methods", header, lines)

@@ -22,8 +22,8 @@ from strays.detectors import (
 from strays.errors import CollapseError
 
 
-class Scorer(Protocol):
-    """What a method makes: something that fits and scores; higher is odder."""
+class Estimator(Protocol):
+    """What a method makes: it fits and scores; a higher score is odder."""
 
     def fit(self, X: np.ndarray, y: np.ndarray | None = None) -> Any:
         """Learn from rows and labels."""
@@ -36,14 +36,17 @@ class Scorer(Protocol):
 class Method:
     """One way to score.
 
-    `printed` is what the paper's tables call it, nothing where they do not have it; `told` says whether it is given
-    the labels, `random` whether a seed changes it.
+    `printed` is what the paper's tables call it, nothing where they do not have it; `sees_labels` says whether it
+    is given the labels, `random` whether a seed changes it.
+
+    >>> METHODS["lof"].make("5.1", 0)
+    LocalOutlierFactor()
     """
 
     title: str
-    make: Callable[[str, int], Scorer]
+    make: Callable[[str, int], Estimator]
     printed: str | None = None
-    told: bool = False
+    sees_labels: bool = False
     random: bool = True
 
 
@@ -56,20 +59,25 @@ METHODS = {
         "deep OC-SVDD, the paper's settings", lambda study, seed: DeepSVDD.from_paper(study, seed), "OC-SVDD"
     ),
     "ai-svdd-paper": Method(
-        "AI-SVDD, the paper's settings", lambda study, seed: AISVDD.from_paper(study, seed), "AI-SVDD", told=True
+        "AI-SVDD, the paper's settings", lambda study, seed: AISVDD.from_paper(study, seed), "AI-SVDD", sees_labels=True
     ),
     "ai-svdd-sgd": Method(
         "AI-SVDD, plain gradient steps",
         lambda study, seed: AISVDD.from_paper(study, seed).set_params(optimizer="sgd"),
-        told=True,
+        sees_labels=True,
     ),
-    "ai-svdd": Method("AI-SVDD, strays' settings", lambda study, seed: AISVDD(random_state=seed), told=True),
+    "ai-svdd": Method("AI-SVDD, strays' settings", lambda study, seed: AISVDD(random_state=seed), sees_labels=True),
 }
-ONE_CLASS = tuple(name for name, method in METHODS.items() if not method.told)
+ONE_CLASS = tuple(name for name, method in METHODS.items() if not method.sees_labels)
 
 
 class MLP:
-    """scikit-learn's multilayer perceptron that tells known anomalies from the rest, as a scorer."""
+    """scikit-learn's multilayer perceptron that tells known anomalies from the rest.
+
+    >>> X, y = np.array([[0.0], [0.1], [5.0]]), np.array([1, 1, -1])
+    >>> MLP(seed=0).fit(X, y).anomaly_score(X).shape
+    (3,)
+    """
 
     def __init__(self, seed: int) -> None:
         from sklearn.neural_network import MLPClassifier
@@ -91,15 +99,15 @@ class MLP:
 
 
 CLASSIFIERS = {
-    "logistic": Method("logistic regression", lambda study, seed: LogisticHead(), told=True, random=False),
-    "mlp": Method("MLP classifier", lambda study, seed: MLP(seed), told=True),
+    "logistic": Method("logistic regression", lambda study, seed: LogisticHead(), sees_labels=True, random=False),
+    "mlp": Method("MLP classifier", lambda study, seed: MLP(seed), sees_labels=True),
 }
 
 
-def fit_and_score(scorer: Scorer, X: np.ndarray, y: np.ndarray | None, *tests: np.ndarray) -> list[np.ndarray]:
+def fit_and_score(estimator: Estimator, X: np.ndarray, y: np.ndarray | None, *tests: np.ndarray) -> list[np.ndarray]:
     """Scores of each test set. A network that collapsed has learnt nothing: its scores are all alike."""
     try:
-        scorer.fit(X, y)
+        estimator.fit(X, y)
     except CollapseError:
         return [np.zeros(len(test)) for test in tests]
-    return [scorer.anomaly_score(test) for test in tests]
+    return [estimator.anomaly_score(test) for test in tests]

@@ -13,19 +13,19 @@ from typing import Any
 from strays.errors import UsageError
 from strays.studies.paper import duels, findings, tables
 from strays.studies.paper.figures import figures_of, save, style
-from strays.studies.paper.rows import Row
-from strays.studies.paper.tables import Every, interval
+from strays.studies.paper.summary import RowsByStudy, interval
+from strays.studies.rows import Row
 
 
 def check_page(path: str) -> None:
     """Raise where the page or its figures could not be written, before any work is done."""
     if Path(path).suffix != ".md":
-        raise UsageError(f"--page {path}: expected a file name that ends in .md")
+        raise UsageError(f"{{page}} is {path}; expected a file name that ends in .md", param="page")
     with style():
         pass
 
 
-def write_page(every: Every, path: str) -> None:
+def write_page(every: RowsByStudy, path: str) -> None:
     """Write the page, and its figures into a folder of its name beside it.
 
     What there is to say of these rows alone (how they were made, of what) is taken from a file beside the page,
@@ -42,7 +42,7 @@ def write_page(every: Every, path: str) -> None:
     page.write_text(render(every, folder.name, own), encoding="utf-8")
 
 
-def render(every: Every, folder: str, notes: str = "") -> str:
+def render(every: RowsByStudy, folder: str, notes: str = "") -> str:
     """The page's Markdown; figures are linked from the folder, and notes on the rows follow the findings."""
     section = _sections()
     compared = {study: rows for study, rows in every.items() if study.startswith("5.")}

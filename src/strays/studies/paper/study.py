@@ -1,7 +1,7 @@
-"""What a study is, and how one is run: cells to compute, each once, whatever interrupts.
+"""What a study is, and how one runs: cells to compute, each once, whatever interrupts.
 
 A study lists its cells (which method, which pollution, which seed, ...). Running it computes the cells that have no row
-yet and appends one row for each; tables and figures are made from the rows alone.
+yet and appends one row for each, so that an interrupted study resumes; tables and figures are made from the rows alone.
 """
 
 from __future__ import annotations
@@ -11,19 +11,17 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from strays.encoders import LoadedEncoder
 from strays.errors import DataError, UsageError
 from strays.jobs.metrics import evaluate, roc_points
 from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
 from strays.studies.embeddings import embed
-from strays.studies.paper.rows import Row, RowFile
 from strays.studies.protocol import RUNS
-
-if TYPE_CHECKING:
-    from strays.encoders import LoadedEncoder
+from strays.studies.rows import Row, RowFile
 
 Cell = dict[str, Any]
 Compute = Callable[[Cell], Row]
@@ -39,7 +37,11 @@ def no_progress(what: str) -> AbstractContextManager[Callable[[int, int | None],
 
 @dataclass(frozen=True)
 class Setting:
-    """What a study is run with: the corpora's folder, the encoder, how many seeds, where rows go."""
+    """What a study runs with: the folder of rows, the folder of corpora, the encoder, and how many seeds.
+
+    >>> Setting(Path("rows"), data="corpora").runs
+    5
+    """
 
     out: Path
     data: str | None = None
@@ -79,7 +81,17 @@ class Setting:
 
 
 class Study(ABC):
-    """One table, figure or case of the paper: a name, a title and cells."""
+    """One table, figure or case of the paper: a name, a title and cells.
+
+    >>> class Squares(Study):
+    ...     def cells(self, setting):
+    ...         return [{"n": n} for n in range(3)]
+    ...
+    ...     def prepare(self, setting):
+    ...         return lambda: lambda cell: {"square": cell["n"] ** 2}
+    >>> run_study(Squares("squares", "a table of squares"), Setting(Path("rows")))
+    [{'n': 0, 'square': 0}, {'n': 1, 'square': 1}, {'n': 2, 'square': 4}]
+    """
 
     def __init__(self, name: str, title: str, corpora: tuple[str, ...] = ()) -> None:
         self.name = name
@@ -110,7 +122,8 @@ def prepare_study(study: Study, setting: Setting) -> Callable[[], Compute]:
         if row["encoder"] == setting.encoder_name and row["fingerprint"] != setting.fingerprint:
             raise DataError(
                 f"{file.path} has rows of another encoder that is called {row['encoder']} too (fingerprint "
-                f"{row['fingerprint']}, here {setting.fingerprint}). Name another folder with --out"
+                f"{row['fingerprint']}, here {setting.fingerprint}). Name another folder with {{out}}",
+                param="out",
             )
     return study.prepare(setting)
 
@@ -139,7 +152,8 @@ def check_same_texts(file: RowFile, fields: tuple[str, ...], digests: dict[tuple
         if here is not None and row["scenario"] != here:
             raise DataError(
                 f"{file.path} has rows drawn from other texts (scenario {row['scenario']}, here {here}): the corpus "
-                "has changed. Name another folder with --out, or delete that file"
+                "has changed. Name another folder with {out}, or delete that file",
+                param="out",
             )
 
 

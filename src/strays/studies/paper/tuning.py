@@ -7,9 +7,9 @@ from itertools import product
 
 from strays.detectors import AISVDD, DeepSVDD
 from strays.studies.paper.methods import fit_and_score
-from strays.studies.paper.rows import Row
 from strays.studies.paper.study import Cell, Compute, Setting, Study, check_same_texts, measure, without_curve
 from strays.studies.protocol import pollute
+from strays.studies.rows import Row
 
 # The grids as printed. Learning rate 0.001 and 3 epochs are fixed.
 GRIDS: dict[str, dict[str, tuple[float | None, ...]]] = {
@@ -31,7 +31,11 @@ PARAMETERS = ("hidden_size", "latent_size", "batch_size", "weight_decay")
 
 
 class Tuning(Study):
-    """Both grids on one corpus."""
+    """Both grids on one corpus.
+
+    >>> Tuning("5.1").name
+    'tuning-5.1'
+    """
 
     def __init__(self, corpus: str) -> None:
         super().__init__(

@@ -11,15 +11,19 @@ from itertools import product
 
 from strays.studies.corpora import CORPORA, LabelledCorpus
 from strays.studies.paper.methods import CLASSIFIERS, METHODS, fit_and_score
-from strays.studies.paper.rows import Row
 from strays.studies.paper.study import Cell, Compute, Setting, Study, check_same_texts, measure, without_curve
 from strays.studies.protocol import POLLUTIONS, Scenario, pollute
+from strays.studies.rows import Row
 
 METHODS_COMPARED = {name: METHODS[name] for name in ("centroid", "ai-svdd-paper", "ai-svdd")} | CLASSIFIERS
 
 
 class Unseen(Study):
-    """One known kind after the other on one corpus."""
+    """One known kind after the other on one corpus.
+
+    >>> Unseen("5.2-ag").name
+    'unseen-5.2-ag'
+    """
 
     def __init__(self, corpus: str) -> None:
         super().__init__(
@@ -66,7 +70,7 @@ class Unseen(Study):
                 scores = fit_and_score(
                     method.make(self.corpus, cell["seed"]),
                     X[train.rows],
-                    train.y if method.told else None,
+                    train.y if method.sees_labels else None,
                     *(X[scenario.test.rows] for scenario in tests.values()),
                 )
                 measured = {

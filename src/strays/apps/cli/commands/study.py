@@ -40,14 +40,14 @@ def study(
 ) -> None:
     """Run the paper's experiments again: rows of results, tables beside the printed ones, a page with figures."""
     from strays.apps.cli import terminal
-    from strays.studies.paper import run
+    from strays.studies.paper.registry import titles
+    from strays.studies.paper.run import run_studies
 
     if listing:
-        titles = run.titles()
-        terminal.print_json(titles) if as_json else terminal.show_facts(titles, "Studies")
+        terminal.print_json(titles()) if as_json else terminal.show_facts(titles(), "Studies")
         return
     try:
-        tables = run.run_studies(
+        tables = run_studies(
             names or [],
             out=out,
             data=data,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from strays.errors import DataError
-from strays.studies.paper.rows import RowFile
+from strays.studies.rows import RowFile
 
 
 def test_rows_come_back_in_order(tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""What tables, figures and findings share: picking rows, means and intervals, and a table of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+from typing import Any
+
+import numpy as np
+
+from strays.studies.paper.methods import CLASSIFIERS, METHODS
+from strays.studies.rows import Row
+
+RowsByStudy = dict[str, list[Row]]
+TITLES = {name: method.title for name, method in (METHODS | CLASSIFIERS).items()}
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """A title, a header and rows of cells; the terminal and the page render them each in its way.
+
+    >>> print(ResultTable("AUC", ["method", "p = 0 %"], [["LOF", "86.6 (0.0)"]]).to_markdown())
+    **AUC**
+    <BLANKLINE>
+    | method | p = 0 % |
+    | --- | --- |
+    | LOF | 86.6 (0.0) |
+    <BLANKLINE>
+    """
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+
+    def to_markdown(self) -> str:
+        """As a pipe table; the title stands above it."""
+        lines = [self.header, ["---"] * len(self.header), *self.rows]
+        return "\n".join([f"**{self.title}**", "", *("| " + " | ".join(line) + " |" for line in lines), ""])
+
+
+def where(rows: Iterable[Row], **wanted: object) -> list[Row]:
+    """The rows with the given values, by seed or draw."""
+    found = [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
+    return sorted(found, key=lambda row: (row.get("seed") or 0, row.get("draw") or 0))
+
+
+def values(rows: Iterable[Row], field: str) -> list[Any]:
+    """The distinct values of a field, in an order that is not the rows': the default encoder, then by name or size."""
+    return sorted({row[field] for row in rows}, key=lambda value: (value != "default", value or 0))
+
+
+def percent(shares: Sequence[float]) -> str:
+    """Mean (deviation) in percent, as the paper prints it; of one figure no deviation, of none nothing."""
+    if len(shares) < 2:
+        return "".join(f"{100 * value:.1f}" for value in shares)
+    return f"{100 * fmean(shares):.1f} ({100 * pstdev(shares):.1f})"
+
+
+def interval(differences: Sequence[float]) -> tuple[float, float]:
+    """Mean and half width of its 95 % interval, by Student's t; of one difference nothing is known."""
+    from scipy.stats import t
+
+    n = len(differences)
+    if n == 1:
+        return differences[0], float("inf")
+    return float(np.mean(differences)), float(t.ppf(0.975, n - 1) * np.std(differences, ddof=1) / np.sqrt(n))
+
+
+def share(p: float) -> str:
+    """A pollution in words."""
+    return f"{100 * p:g} %"
