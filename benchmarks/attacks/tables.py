@@ -28,9 +28,10 @@ from benchmarks.attacks.mutating import Rng, flipped, pick
 from benchmarks.attacks.parquet_mutations import PARQUET, PARQUET_BOMBS, base
 from benchmarks.attacks.runner import Attack, LeftOverError, WrongResultError, main
 from benchmarks.attacks.table_mutations import LARGE, ON_LINES, base_rows
+from strays.engines.local import LocalEngine
 from strays.errors import StraysError
 from strays.jobs.score import score_files
-from strays.model import Scores
+from strays.model import RawScores, Scores
 from strays.model.calibration import Calibration, Threshold
 from strays.tables import open_table
 
@@ -52,6 +53,10 @@ class StandIn:
     def anomaly_score(self, texts: Sequence[str], *, progress: object = None) -> np.ndarray:
         """One float for each text."""
         return np.array([zlib.crc32(text.encode("utf-8", "surrogatepass")) / 2**32 for text in texts])
+
+    def raw_scores(self, texts: Sequence[str], *, progress: object = None) -> RawScores:
+        """The same, as a job takes them."""
+        return RawScores(self.anomaly_score(texts))
 
     def flag(self, scores: np.ndarray) -> Scores:
         """P-values and flags."""
@@ -167,7 +172,7 @@ class Tables(Attack):
         before = sys.stdin
         sys.stdin = io.TextIOWrapper(io.BytesIO(Path(self.path).read_bytes()))
         try:
-            score_files(StandIn(), "-", str(folder / "out.csv"))
+            score_files(StandIn(), "-", str(folder / "out.csv"), engine=LocalEngine())
         finally:
             sys.stdin = before
 
@@ -181,7 +186,7 @@ class Tables(Attack):
         refused: StraysError | None = None
         for out in OUTPUTS if small else OUTPUTS[n % 4 : n % 4 + 1]:
             try:
-                summary = score_files(StandIn(), self.path, f"{folder}/{out}")
+                summary = score_files(StandIn(), self.path, f"{folder}/{out}", engine=LocalEngine())
             except StraysError as error:  # some values fit in one format and not in another
                 refused = error
                 continue

@@ -21,13 +21,14 @@ import numpy as np
 import pytest
 
 import strays
+from strays.engines.local import LocalEngine
 from strays.engines.ray import RayEngine
 from strays.engines.ray.connection import on_loopback, stops_held
 from strays.engines.ray.nodes import Actor, read_chunks, require_same_here
 from strays.engines.ray.pool import Pool, pool_for
 from strays.errors import ClusterError, DataError, StraysWarning, UsageError
-from strays.jobs.score import RowProgress, ScoreSummary, score_files
-from strays.jobs.score.steps import Parts, Rest, Steps
+from strays.jobs.score import Plan, Remaining, RowProgress, ScoreSummary, score_files
+from strays.jobs.score.write import ChunkWriter
 from strays.tables import InputFile
 from tests.conftest import farm_texts
 from tests.jobs.score.standin import StandIn, everything_in, rows, write
@@ -100,7 +101,9 @@ def on_ray(source: Path, out: str | Path, model: StandIn | None = None, **option
 
 
 def run(source: Path, out: str | Path, model: StandIn | None = None, **options) -> ScoreSummary:
-    return score_files(model or StandIn(), str(source), str(out), **{"part_rows": 10} | options)
+    return score_files(
+        model or StandIn(), str(source), str(out), **{"part_rows": 10, "engine": LocalEngine()} | options
+    )
 
 
 def when_done(rows: int, what: Callable[[], object]) -> RowProgress:
@@ -182,12 +185,12 @@ score_files(Slow(), sys.argv[1], sys.argv[2], part_rows=10, engine=RayEngine(sys
 def test_the_driver_killed_midway_is_gone_on_from(two_nodes, tmp_path: Path) -> None:
     source = write(tmp_path / "a.csv", rows(600, "a"))
     run(source, f"{tmp_path}/whole/")
-    diary = tmp_path / "out" / "manifest.jsonl"
+    manifest = tmp_path / "out" / "manifest.jsonl"
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(source), f"{tmp_path}/out/", two_nodes.address], cwd=REPO
     )
     deadline = time.monotonic() + 60
-    while not (diary.exists() and diary.read_bytes().count(b"\n") > 6) and time.monotonic() < deadline:
+    while not (manifest.exists() and manifest.read_bytes().count(b"\n") > 6) and time.monotonic() < deadline:
         time.sleep(0.02)
     driver.kill()
     assert driver.wait() == -9
@@ -226,7 +229,7 @@ def test_workers_that_die_again_and_again_end_the_job(
     monkeypatch.setattr("strays.engines.ray.engine.MOST_LOSSES", 2)
     source = write(tmp_path / "a.csv", rows(20, "a"))
     with (
-        pytest.raises(ClusterError, match=r"lost workers 2 times .*the same command goes on"),
+        pytest.raises(ClusterError, match=r"lost workers 2 times .*run the job again"),
         pytest.warns(StraysWarning, match="lost a worker"),
     ):
         on_ray(source, f"{tmp_path}/out/", Dying())
@@ -297,20 +300,20 @@ def test_other_errors_and_warnings_of_a_model_arrive(two_nodes, folder: Path, tm
 
 def test_a_node_that_does_not_see_the_files_says_so(tmp_path: Path) -> None:
     there = InputFile("a.csv", str(write(tmp_path / "a.csv", rows(3))), "csv")
-    rest = Rest(there, there.state(), 0, 0, ())
+    rest = Remaining(there, there.state())
     require_same_here(rest, strays.__version__)
     with pytest.raises(ClusterError, match=r"has strays .*, expected 0\.0"):
         require_same_here(rest, "0.0")
     with pytest.raises(DataError, match="has another file there"):
-        require_same_here(Rest(there, (0, 0), 0, 0, ()), strays.__version__)
+        require_same_here(Remaining(there, (0, 0)), strays.__version__)
     import pyarrow as pa
 
-    steps = Steps("text", 10, strict=False, in_folder=False, parts=Parts(f"{tmp_path}/none", {}, None, False))
-    lines = [json.dumps(asdict(r)) for r in (rest, Rest(InputFile("b", "/none/b", "csv"), (0, 0), 0, 0, ()))]
-    first, second = read_chunks(pa.table({"rest": lines}), steps, strays.__version__)
+    plan = Plan("text", 10, strict=False, in_folder=False, writer=ChunkWriter(f"{tmp_path}/none", {}, None, False))
+    lines = [json.dumps(asdict(r)) for r in (rest, Remaining(InputFile("b", "/none/b", "csv"), (0, 0)))]
+    first, second = read_chunks(pa.table({"rest": lines}), plan, strays.__version__)
     assert "does not see /none/b; files must be on a path" in second["told"][0].as_py()
     actor = Actor.__new__(Actor)
-    actor._steps = steps
+    actor._plan = plan
     (told,) = actor(first)
     assert f"does not see {tmp_path}/none" in json.loads(told["told"][0].as_py())["says"]
 
@@ -444,12 +447,12 @@ def test_the_command_ended_midway_takes_its_cluster_with_it(
     texts = [f"{text} {i}" for i, text in enumerate(farm_texts(384) * 100)]
     write(tmp_path / "in.csv", [{"text": text} for text in texts])
     command = [sys.executable, "-m", "strays", "score", "in.csv", "--model", "model", "--part-rows", "256", "--out"]
-    diary, deadline = tmp_path / "out" / "manifest.jsonl", time.monotonic() + 240
+    manifest, deadline = tmp_path / "out" / "manifest.jsonl", time.monotonic() + 240
     # A terminal's Ctrl-C goes to all processes of a group.
     options = {"cwd": tmp_path, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     with subprocess.Popen([*command, "out/", "--engine", "ray"], **options) as process:
         try:
-            while not (diary.exists() and diary.read_bytes().count(b"\n") > 2):
+            while not (manifest.exists() and manifest.read_bytes().count(b"\n") > 2):
                 assert process.poll() is None, process.stderr.read()
                 assert time.monotonic() < deadline, "it did not begin"
                 time.sleep(0.02)
@@ -467,11 +470,11 @@ def test_the_command_ended_midway_takes_its_cluster_with_it(
             return None
 
     assert not [other for other in psutil.process_iter() if cache_of(other) == str(own_cache)]
-    done = diary.read_bytes()
+    done = manifest.read_bytes()
     assert 2 < done.count(b"\n") < 100
     subprocess.run([*command, "out/"], cwd=tmp_path, check=True, capture_output=True)
-    assert diary.read_bytes().startswith(done)
-    assert diary.read_bytes().count(b"\n") == 151
+    assert manifest.read_bytes().startswith(done)
+    assert manifest.read_bytes().count(b"\n") == 151
 
 
 def test_options_that_do_not_go_together(capfd: pytest.CaptureFixture) -> None:

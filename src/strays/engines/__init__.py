@@ -1,1 +1,1 @@
-"""Who runs a scoring job: this process, a Ray cluster, or Spark."""
+"""Who runs a scoring job: this process (local), a Ray cluster (ray), or Spark (spark)."""

@@ -96,7 +96,7 @@ def _scored(model: TextOutlierDetector, frame: pd.DataFrame, text_column: str) -
             f"column {text_column!r} holds more than texts ({first_line(error)}); expected strings"
         ) from error
     texts = texts_of(pa.table({text_column: column}), text_column)
-    scores = flag_rows(model, score_texts(model, texts))
+    scores = flag_rows(model, score_texts(model, texts).anomaly_score)
     absent = [text is None for text in texts]
     return frame.assign(
         anomaly_score=scores.anomaly_score,

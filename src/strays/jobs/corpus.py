@@ -75,5 +75,6 @@ def _label_place(name: str, column: str | None, first_row: int, i: int) -> str:
 def no_text(name: str, row: int) -> DataError:
     """The error for a row without a text, where every row must have one."""
     return DataError(
-        f"{name}, row {row + 1}: there is no text, which --strict refuses; fill it, or leave --strict away"
+        f"{name}, row {row + 1}: there is no text, which {{strict}} does not allow; fill it, or omit {{strict}}",
+        param="strict",
     )

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from strays.model.cascade_scorer import CascadeScorer
-    from strays.model.text_outlier_detector import Scores, TextOutlierDetector
+    from strays.model.scores import RawScores, Scores
+    from strays.model.text_outlier_detector import TextOutlierDetector
 
-__all__ = ["CascadeScorer", "Scores", "TextOutlierDetector"]
+__all__ = ["CascadeScorer", "RawScores", "Scores", "TextOutlierDetector"]
 
 # Imported on use, so that labels or thresholds alone do not load an encoder's libraries.
 _HOMES = {
     "CascadeScorer": "strays.model.cascade_scorer",
-    "Scores": "strays.model.text_outlier_detector",
+    "RawScores": "strays.model.scores",
+    "Scores": "strays.model.scores",
     "TextOutlierDetector": "strays.model.text_outlier_detector",
 }
 

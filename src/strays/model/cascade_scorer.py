@@ -1,8 +1,7 @@
-"""Scoring in two steps: a cheap head looks at every text, the full model only at those it could flag.
+"""Scoring in two steps: a cheap head scores every text, the full model only those that it could flag.
 
-A text that is not sent gets the score that ranks among normal texts as the head ranks it, never one past the threshold.
-Such an estimate is rounded to float32 and a full score never is, so that scores, wherever they are kept, tell where
-they came from.
+A text that is not sent to the full model gets an estimate: the score that ranks among normal texts as the head ranks
+the text, but never one past the threshold.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import hashlib
 import warnings
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -19,33 +19,49 @@ import numpy as np
 from strays.encoders import Progress
 from strays.encoders.base import check_texts
 from strays.errors import ModelError, StraysWarning, UsageError
-from strays.model import Scores, TextOutlierDetector
 from strays.model.calibration import Threshold
 from strays.model.cascade import RECALL, Cascade, Cut
+from strays.model.scores import RawScores, Scores
+from strays.model.text_outlier_detector import TextOutlierDetector
 
-# A larger share of texts than this is not worth a cascade.
+# A cascade that sends a larger share of texts to the full model is not worth it.
 MUCH = 0.5
 
 
 class CascadeScorer:
-    """Scores texts like the model it is made of, at a fraction of the cost and with a promised recall of its flags.
+    """Scores texts like the model it is made of, at a fraction of the cost, with a promised recall of its flags.
 
     Parameters
     ----------
     model
-        A model fitted with cascade=True. Its threshold decides what is sent; set it first.
+        A model fitted with cascade=True. Its threshold decides which texts are sent to it; set it first.
     recall
         The share of the texts the model would flag that it gets to see.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from strays import TextOutlierDetector
+    >>> class Letters:
+    ...     def encode(self, texts):
+    ...         return np.array([[text.count(c) for c in "aeinst"] for text in texts], dtype=np.float32)
+    >>> texts = [f"the {a} {b}" for a in ("cat", "hen", "dog", "cow") for b in range(100)] + ["zzz", "ananas"]
+    >>> model = TextOutlierDetector(Letters(), "centroid", cascade=Letters()).fit(texts)
+    >>> scorer = CascadeScorer(model.set_threshold(max_false_alarms=0.1), recall=0.9)
+    >>> scores = scorer.score(["the cat 7", "ananas"])
+    >>> scores.flagged.tolist(), scores.by_full.tolist()
+    ([False, True], [False, True])
     """
 
     def __init__(self, model: TextOutlierDetector, recall: float = RECALL) -> None:
         cascade = getattr(model, "cascade_", None)
         if cascade is None:
-            raise ModelError("this model was fitted without a cascade; fit it again with cascade=True (--cascade)")
+            raise ModelError("this model has no cascade; fit it with {cascade} first", param="cascade")
         if model.threshold_.together:
             raise UsageError(
-                f"{model.threshold_.rule} looks at the scores of all texts, which a cascade does not have; expected "
-                "max_false_alarms or flag_rate, or scoring without a cascade"
+                f"{{{model.threshold_.rule}}} looks at the scores of all texts, which a cascade does not have; use "
+                "{max_false_alarms} or {flag_rate}, or score without {cascade}",
+                param=(model.threshold_.rule, "max_false_alarms", "flag_rate", "cascade"),
             )
         self.model = model
         self.recall = recall
@@ -60,7 +76,7 @@ class CascadeScorer:
 
     @property
     def estimates(self) -> bool:
-        """Yes: texts that are not sent get an estimate."""
+        """True: texts that are not sent to the full model get an estimate."""
         return True
 
     @property
@@ -74,36 +90,36 @@ class CascadeScorer:
 
     @cached_property
     def cut(self) -> Cut:
-        """Where the texts are parted, and what that promises."""
+        """Which texts are sent to the full model, and what that promises."""
         return self._cascade.cut(self._offset, self.recall)
 
     def score(self, texts: Sequence[str], *, progress: Progress | None = None) -> Scores:
         """Anomaly scores, p-values, flags, and which scores are the full model's."""
-        return self.flag(self.anomaly_score(texts, progress=progress))
+        raw = self.raw_scores(texts, progress=progress)
+        return replace(self.flag(raw.anomaly_score), by_full=raw.by_full)
 
     def anomaly_score(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
         """The full model's score where it could flag a text, an estimate elsewhere."""
+        return self.raw_scores(texts, progress=progress).anomaly_score
+
+    def raw_scores(self, texts: Sequence[str], *, progress: Progress | None = None) -> RawScores:
+        """Anomaly scores, and which of them are the full model's."""
         texts = check_texts(texts)
-        if self._offset == -np.inf:  # the rule flags everything
-            return self.model.anomaly_score(texts, progress=progress)
-        values = self._cascade.value(texts)
-        estimate = self._cascade.estimate(values, self.model.calibration_.normal_scores).astype(np.float32)
-        highest = np.float32(self._offset)
-        if highest > self._offset:
-            highest = np.nextafter(highest, np.float32(-np.inf))
-        scores = np.minimum(estimate, highest).astype(np.float64)
-        sent = np.flatnonzero(values >= self.cut.value)
-        full = self.model.anomaly_score([texts[i] for i in sent], progress=progress)
-        scores[sent] = np.where(full == full.astype(np.float32), np.nextafter(full, -np.inf), full)
-        return scores
+        if self._offset == -np.inf:  # the threshold flags every text
+            return RawScores(self.model.anomaly_score(texts, progress=progress), np.ones(len(texts), dtype=bool))
+        distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        values = self._cascade.value(list(distinct))[[distinct[text] for text in texts]]
+        scores = np.minimum(self._cascade.estimate(values, self.model.calibration_.normal_scores), self._offset)
+        by_full = values >= self.cut.value
+        sent = [texts[i] for i in np.flatnonzero(by_full)]
+        scores[by_full] = self.model.anomaly_score(sent, progress=progress)
+        return RawScores(scores, by_full)
 
     def flag(self, scores: np.ndarray) -> Scores:
-        """The p-values and flags of texts whose scores are known, and which of these are the full model's."""
+        """The p-values and flags of texts whose anomaly scores are known; no estimate is past the threshold."""
         if self.model.threshold_ != self._threshold:  # which decided what was sent
-            raise UsageError("the model's threshold has changed since this cascade was made of it; make it anew")
-        flagged = self.model.flag(scores)
-        by_full = (scores != scores.astype(np.float32)) | (self._offset == -np.inf)
-        return Scores(flagged.anomaly_score, flagged.p_value, flagged.flagged & by_full, by_full)
+            raise UsageError("the model's threshold has changed since this cascade was made; make a new CascadeScorer")
+        return self.model.flag(scores)
 
     def without_cache(self) -> Self:
         """The same with encoders that keep no embeddings."""
@@ -122,11 +138,14 @@ class CascadeScorer:
 
 
 def warn_of_share(share: float) -> None:
-    """Say so where a cascade sends most texts to the full model, and gains little."""
+    """Warn if a cascade sends most texts to the full model, and so gains little."""
     if share > MUCH:
         warnings.warn(
-            f"the cascade would send {share:.0%} of the texts to the full model and gain little; its head cannot tell "
-            "what is flagged. Fit on more texts or with known anomalies, ask for less recall, or flag fewer texts",
-            StraysWarning,
+            StraysWarning(
+                f"the cascade would send {share:.0%} of the texts to the full model and gain little, because its head "
+                "cannot tell which texts are flagged. Fit on more texts or with known anomalies, lower {recall}, or "
+                "flag fewer texts",
+                param="recall",
+            ),
             stacklevel=3,
         )

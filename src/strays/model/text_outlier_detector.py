@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,20 +23,10 @@ from strays.model.explanation import Examples, Explanation, effects, pieces, spl
 from strays.model.fitting import fit_and_hold_out, require_variety
 from strays.model.labels import parse_labels
 from strays.model.persistence import FitSummary, Parts, detector_config, fingerprint, load_parts, save_parts
+from strays.model.scores import RawScores, Scores
 from strays.model.scoring import anomaly_scores, embed
 
 __all__ = ["FitSummary", "Scores", "TextOutlierDetector"]
-
-
-@dataclass(frozen=True)
-class Scores:
-    """What a model says of texts scored together, one entry each."""
-
-    anomaly_score: np.ndarray
-    p_value: np.ndarray
-    flagged: np.ndarray
-    # Which scores are the model's own, where the others are a cascade's estimates.
-    by_full: np.ndarray | None = None
 
 
 class TextOutlierDetector(BaseEstimator):
@@ -196,6 +186,10 @@ class TextOutlierDetector(BaseEstimator):
         texts = check_texts(texts)
         self._require_same_encoder()
         return anomaly_scores(self.encoder_, self._scores_of, texts, progress)
+
+    def raw_scores(self, texts: Sequence[str], *, progress: Progress | None = None) -> RawScores:
+        """The anomaly scores as a scoring job takes them, from a model or from a cascade."""
+        return RawScores(self.anomaly_score(texts, progress=progress))
 
     def p_value(self, texts: Sequence[str]) -> np.ndarray:
         """The share of fresh normal texts expected to score at least as high as each text."""

@@ -489,7 +489,7 @@ def test_warnings_and_what_a_cascade_cannot_are_told_by_options(
         ran = strays(*score, *options)
         assert ran.code == 2
         assert f"error: {rule} looks at the scores of all texts" in ran.err
-        assert "expected --max-false-alarms or --flag-rate" in " ".join(ran.err.split())
+        assert "use --max-false-alarms or --flag-rate" in " ".join(ran.err.split())
     ran = strays(*score, "--flag-rate", 0.1, "--recall", 2)
     assert (ran.code, "error: --recall is 2; expected a share between 0 and 1" in ran.err) == (2, True)
 

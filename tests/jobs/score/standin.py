@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from strays.model import Scores
+from strays.model import RawScores, Scores
 from strays.model.calibration import Calibration, Threshold, threshold
 
 
@@ -31,6 +31,9 @@ class StandIn:
     def anomaly_score(self, texts: list[str], *, progress: object = None) -> np.ndarray:
         self.asked.append(list(texts))
         return np.array([int.from_bytes(hashlib.md5(text.encode()).digest()[:4]) / 2**32 for text in texts])
+
+    def raw_scores(self, texts: list[str], *, progress: object = None) -> RawScores:
+        return RawScores(self.anomaly_score(texts))
 
     def flag(self, scores: np.ndarray) -> Scores:
         return Scores(scores, self.calibration.p_value(scores), self.calibration.flagged(self.threshold_, scores))
@@ -63,7 +66,7 @@ def everything_in(folder: Path) -> dict[str, bytes]:
 
 
 def read_parts(folder: Path) -> list[dict]:
-    """All rows of the parts, in the order of the diary."""
+    """All rows of the parts, in the order of the manifest."""
     from strays.tables import open_table
 
     lines = [json.loads(line) for line in (folder / "manifest.jsonl").read_text().splitlines()[1:]]

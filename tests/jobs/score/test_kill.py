@@ -22,6 +22,7 @@ FORKING = """
 import os, random, signal, sys, time
 import numpy as np
 from tests.jobs.score.standin import StandIn
+from strays.engines.local import LocalEngine
 from strays.jobs.score import score_files
 
 source, out, log, seed, kills = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
@@ -37,7 +38,7 @@ class Logging(StandIn):
 def start():
     pid = os.fork()
     if pid == 0:
-        score_files(Logging(**rule), source, out, part_rows=5)
+        score_files(Logging(**rule), source, out, part_rows=5, engine=LocalEngine())
         os._exit(0)
     return pid
 

@@ -54,14 +54,16 @@ def encoder_of(
     )
 
 
-def engine_of(name: str, address: str | None) -> Engine | None:
-    """Who scores; None is this process."""
+def engine_of(name: str, address: str | None) -> Engine:
+    """What scores: this process or a cluster."""
     if name not in ("local", "ray"):
         raise UsageError(f"no such engine: {name!r}; expected local or ray")
     if name == "local":
         if address is not None:
             raise UsageError("--address is where a cluster is; give --engine ray with it, or leave it away")
-        return None
+        from strays.engines.local import LocalEngine
+
+        return LocalEngine()
     from strays.engines.ray import RayEngine
 
     return RayEngine(address)

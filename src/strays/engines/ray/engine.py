@@ -6,24 +6,20 @@ import json
 import socket
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from strays import __version__
 from strays.engines.ray.connection import SECONDS_TO_ANSWER, connected, host_and_port
 from strays.engines.ray.nodes import Actor, read_chunks, result_of
-from strays.engines.ray.pool import pool_for
+from strays.engines.ray.pool import encoders_in, pool_for
 from strays.errors import ClusterError, StraysError, StraysWarning, UsageError, first_line
-from strays.jobs.score.job import Job
-from strays.jobs.score.manifest import Part
-from strays.jobs.score.rows import Scorer, encoders_in
-from strays.jobs.score.steps import Rest, Scored, Steps, open_input
+from strays.jobs.score import Plan, Remaining, RowProgress, ScoredChunk, Scorer, WrittenChunk
+from strays.jobs.score.plan import open_input
 
 PIP = "pip install 'strays[ray]'"
 # A job is given up when so many rounds in a row lost a worker before the next chunk was done.
@@ -39,13 +35,17 @@ class RayEngine:
     Parameters
     ----------
     address
-        HOST:PORT of a cluster that this machine is a node of. None: one that is started on this machine, reachable from
-        nowhere else, and ended with the job. Where this process has called ray.init() itself, that cluster is used.
+        HOST:PORT of a cluster that this machine is a node of. None starts one on this machine that nobody else can
+        reach, and stops it with the job. If this process has called ray.init() itself, that cluster is used.
     """
+
+    pipes = False
 
     def __init__(self, address: str | None = None) -> None:
         if find_spec("ray") is None:
-            raise UsageError(f"the engine ray needs Ray, which is not installed; get it with: {PIP}")
+            raise UsageError(
+                f"the {{engine}} ray needs Ray, which is not installed; install it with: {PIP}", param="engine"
+            )
         if address is not None:
             host_and_port(address)
         self.address = address
@@ -63,55 +63,57 @@ class RayEngine:
             finally:
                 self._ray = None
 
-    def run(self, job: Job, steps: Steps, left: Callable[[], Iterable[Rest]]) -> Iterator[Scored | Part]:
-        """What came of every chunk that is left, in order; see strays.jobs.score.Engine."""
-        steps = _written_from_anywhere(steps)
-        rests = [rest for rest in left() if _may_have_rows(rest, steps)]
+    def run(
+        self, model: Scorer, plan: Plan, left: Iterable[Remaining], progress: RowProgress
+    ) -> Iterator[ScoredChunk | WrittenChunk]:
+        """Every chunk that is left, done as planned, in order."""
+        plan = _for_any_node(plan)
+        rests = {rest.file.name: _seen_from_anywhere(rest) for rest in left if _may_have_rows(rest, plan)}
         if not rests:
             return
         with self.ready() as ray:
-            model, losses, told = ray.put(_ready_to_send(job.model)), 0, set[str]()
+            sent, losses, told = ray.put(_ready_to_send(model)), 0, set[str]()
             while rests:
                 try:
-                    with closing(_round(ray, job.model, model, steps, rests)) as lines:
-                        for line, scores in lines:
-                            for words in sorted(set(line["warnings"]) - told):
-                                warnings.warn(words, StraysWarning, stacklevel=2)
-                            told.update(line["warnings"])
-                            result = result_of(line, scores)
-                            job.progress.take(result.rows if isinstance(result, Part) else len(result.scores))
-                            job.progress.finish()
+                    with closing(_round(ray, model, sent, plan, list(rests.values()))) as rows:
+                        for row in rows:
+                            for message, params in row["told"]["warnings"]:
+                                if message not in told:
+                                    warnings.warn(StraysWarning(message, param=params), stacklevel=2)
+                                told.add(message)
+                            chunk = result_of(row)
+                            progress.take(chunk.rows)
+                            progress.finish()
                             losses = 0
-                            yield result
+                            rests[chunk.file] = rests[chunk.file].after(chunk)
+                            yield chunk
                     return
                 except ray.exceptions.RayTaskError as error:  # what a model of other people raises
                     raise error.cause if isinstance(error.cause, Exception) else error from None
                 except ray.exceptions.RayError as error:
                     if "creation task" in first_line(error):
                         raise ClusterError(
-                            f"a worker could not be started ({str(error).strip().splitlines()[-1]}); expected strays, "
-                            "and all that the model needs, to be installed alike on every node"
+                            f"a worker could not be started ({str(error).strip().splitlines()[-1]}); strays, and all "
+                            "that the model needs, must be installed alike on every node"
                         ) from error
                     losses += 1
                     if losses == MOST_LOSSES:
                         raise ClusterError(
                             f"the cluster lost workers {losses} times before the next chunk of rows was done, the last "
                             f"time by: {first_line(error).rstrip('.')}. See that its nodes stay up and have memory for "
-                            "the model and --part-rows rows; the same command goes on from what is done"
+                            "the model and {part_rows} rows; run the job again to resume",
+                            param="part_rows",
                         ) from error
                     warnings.warn(
-                        "the cluster has lost a worker; going on with what is not done", StraysWarning, stacklevel=2
+                        StraysWarning("the cluster has lost a worker; going on with what is not done"), stacklevel=2
                     )
                     _wait_for_the_dead(ray)
-                    rests = [rest for rest in left() if _may_have_rows(rest, steps)]
 
 
-def _round(
-    ray: Any, model: Scorer, sent: Any, steps: Steps, rests: list[Rest]
-) -> Generator[tuple[dict[str, Any], np.ndarray]]:
-    """Score what is left with the nodes there are now; chunks come back in order."""
+def _round(ray: Any, model: Scorer, sent: Any, plan: Plan, rests: list[Remaining]) -> Generator[dict[str, Any]]:
+    """Score what is left with the nodes there are now; what the actors answer, in order."""
     data, pool = ray.data, pool_for([node["Resources"] for node in ray.nodes() if node["Alive"]], model)
-    lines = [{"rest": json.dumps(asdict(_seen_from_anywhere(rest)))} for rest in rests]
+    lines = [{"rest": json.dumps(asdict(rest))} for rest in rests]
     dataset = data.from_items(lines, override_num_blocks=len(lines))
     context = dataset.context
     context.target_max_block_size = 1  # a chunk is a block of its own, and is handed on as soon as it is read
@@ -119,7 +121,7 @@ def _round(
     context.enable_progress_bars = context.print_on_execution_start = False
     chunks = dataset.map_batches(
         read_chunks,
-        fn_args=(steps, __version__),
+        fn_args=(plan, __version__),
         batch_size=1,
         batch_format="pyarrow",
         num_cpus=0,  # all cores are the actors', who wait for little else
@@ -131,7 +133,7 @@ def _round(
         warnings.simplefilter("ignore")
         results = chunks.map_batches(
             Actor,
-            fn_constructor_args=(sent, steps, str(Path.cwd())),
+            fn_constructor_args=(sent, plan, str(Path.cwd())),
             batch_size=1,
             batch_format="pyarrow",
             num_cpus=pool.cpus,
@@ -140,14 +142,14 @@ def _round(
             ray_remote_args_fn=lambda: {"max_restarts": 0, "max_task_retries": 0},
         )
     for batch in results.iter_batches(batch_size=1, batch_format="pyarrow"):
-        for told, scores in zip(batch["told"].to_pylist(), batch["scores"], strict=True):
-            yield json.loads(told), np.frombuffer(scores.as_buffer() or b"", "<f8")
+        for row in batch.to_pylist():
+            yield row | {"told": json.loads(row["told"])}
 
 
-def _may_have_rows(rest: Rest, steps: Steps) -> bool:
-    """Whether a file is worth a cluster; where it cannot be read, a reader will say so in its turn."""
+def _may_have_rows(rest: Remaining, plan: Plan) -> bool:
+    """Whether a file is worth a cluster; if it cannot be read, a reader will say so in its turn."""
     try:
-        return rest.state[0] > SMALL or open_input(rest.file, in_folder=steps.in_folder) is not None
+        return rest.state[0] > SMALL or open_input(rest.file, in_folder=plan.in_folder, tables={}) is not None
     except StraysError:
         return True
 
@@ -177,11 +179,12 @@ def _ready_to_send(model: Scorer) -> Scorer:
     return model
 
 
-def _seen_from_anywhere(rest: Rest) -> Rest:
+def _seen_from_anywhere(rest: Remaining) -> Remaining:
     """The same, by a path that does not depend on where a process runs."""
     return replace(rest, file=replace(rest.file, path=str(Path(rest.file.path).absolute())))
 
 
-def _written_from_anywhere(steps: Steps) -> Steps:
-    """The same, with a folder that does not depend on where a process runs."""
-    return replace(steps, parts=steps.parts and replace(steps.parts, folder=str(Path(steps.parts.folder).absolute())))
+def _for_any_node(plan: Plan) -> Plan:
+    """The same, with a folder that does not depend on where a process runs, and without this process's tables."""
+    writer = plan.writer and replace(plan.writer, folder=str(Path(plan.writer.folder).absolute()))
+    return replace(plan, writer=writer, tables={})

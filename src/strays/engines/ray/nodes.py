@@ -7,7 +7,7 @@ import os
 import platform
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ import pyarrow as pa
 
 from strays import __version__, errors
 from strays.errors import ClusterError, DataError, StraysError, StraysWarning
-from strays.jobs.score.manifest import NAME, Part
-from strays.jobs.score.steps import Rest, Scored, Steps, Work
+from strays.jobs.score import Plan, Remaining, ScoredChunk, Task, WrittenChunk
+from strays.jobs.score.chunks import DoneChunk
+from strays.jobs.score.manifest import NAME
+from strays.model.scores import RawScores
 from strays.tables import Chunk, InputFile
 
 FIELDS = pa.schema(
@@ -32,24 +34,24 @@ FIELDS = pa.schema(
 )
 
 
-def read_chunks(batch: pa.Table, steps: Steps, version: str) -> Iterator[pa.Table]:
+def read_chunks(batch: pa.Table, plan: Plan, version: str) -> Iterator[pa.Table]:
     """Read files in chunks, one a row; behind those of a file that cannot be read on, a row that says why."""
     for line in batch["rest"].to_pylist():
         try:
-            rest = _rest(line)
+            rest = _remaining(line)
             require_same_here(rest, version)
-            for work in steps.works(rest):
-                sink = pa.BufferOutputStream()
-                with pa.ipc.new_stream(sink, work.chunk.rows.schema) as writer:
-                    writer.write_table(work.chunk.rows)
-                yield _one(line, work.number, work.chunk.first_row, work.chunk.last, sink.getvalue(), None)
+            for task in plan.tasks([rest]):
+                chunk, sink = task.chunk, pa.BufferOutputStream()
+                with pa.ipc.new_stream(sink, chunk.rows.schema) as writer:
+                    writer.write_table(chunk.rows)
+                yield _one(line, task.number, chunk.first_row, chunk.last, sink.getvalue(), None)
         except (StraysError, OSError) as error:
-            yield _one(line, None, None, None, None, json.dumps(_in_words(error)))
+            yield _one(line, None, None, None, None, json.dumps(_error_to_plain(error)))
 
 
-def _rest(line: str) -> Rest:
+def _remaining(line: str) -> Remaining:
     told = json.loads(line)
-    return Rest(**told | {"file": InputFile(**told["file"]), "state": tuple(told["state"])})
+    return Remaining(**told | {"file": InputFile(**told["file"]), "state": tuple(told["state"])})
 
 
 def _one(*values: Any) -> pa.Table:
@@ -71,10 +73,10 @@ def _bytes(data: pa.Buffer) -> pa.Array:
 class Actor:
     """Holds the model and finishes chunks."""
 
-    def __init__(self, model: Any, steps: Steps, folder: str) -> None:
+    def __init__(self, model: Any, plan: Plan, folder: str) -> None:
         import ray
 
-        self._steps = steps
+        self._plan = plan
         if Path(folder).is_dir():  # an encoder may be named by a path from there
             os.chdir(folder)
         sent = ray.get(model)
@@ -84,33 +86,37 @@ class Actor:
     def __call__(self, batch: pa.Table) -> Iterator[pa.Table]:
         """What came of every chunk, one a row: what is told of it as JSON, and scores that are not written yet."""
         for i in range(len(batch)):
-            scores = None
-            with warnings.catch_warnings(record=True) as said:
+            scores: list[bytes | None] = [None, None]
+            with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("ignore")
                 warnings.simplefilter("always", StraysWarning)
                 try:
                     told, scores = self._finish(batch.slice(i, 1))
                 except (StraysError, OSError) as error:
-                    told = _in_words(error)
-            told["warnings"] = [str(warning.message) for warning in said]
-            yield pa.table(
-                {"told": pa.array([json.dumps(told)]), "scores": pa.array([scores], pa.large_binary())},
-            )
+                    told = _error_to_plain(error)
+            told["warnings"] = [_words(caught_.message) for caught_ in caught]
+            columns = [pa.array([json.dumps(told)]), *(pa.array([data], pa.large_binary()) for data in scores)]
+            yield pa.table(dict(zip(("told", "anomaly_score", "by_full"), columns, strict=True)))
 
-    def _finish(self, row: pa.Table) -> tuple[dict[str, Any], bytes | None]:
+    def _finish(self, row: pa.Table) -> tuple[dict[str, Any], list[bytes | None]]:
         if row["told"][0].is_valid:
-            return json.loads(row["told"][0].as_py()), None
-        if self._steps.parts and not (Path(self._steps.parts.folder) / NAME).exists():
-            raise _not_seen(self._steps.parts.folder)
+            return json.loads(row["told"][0].as_py()), [None, None]
+        if self._plan.writer and not (Path(self._plan.writer.folder) / NAME).exists():
+            raise _not_seen(self._plan.writer.folder)
         rows = pa.ipc.open_stream(row["rows"][0].as_buffer()).read_all()
         chunk = Chunk(row["first_row"][0].as_py(), rows, row["last"][0].as_py())
-        done = self._steps.finish(self._model, Work(_rest(row["rest"][0].as_py()), row["number"][0].as_py(), chunk))
-        if isinstance(done, Part):
-            return {"part": asdict(done)}, None
-        return {"entry": done.entry}, np.ascontiguousarray(done.scores, "<f8").tobytes()
+        rest = _remaining(row["rest"][0].as_py())
+        done = self._plan.finish(self._model, Task(rest.file, rest.state, row["number"][0].as_py(), chunk))
+        if isinstance(done, WrittenChunk):
+            return {"written": asdict(done)}, [None, None]
+        by_full = done.scores.by_full
+        return {"scored": {field.name: getattr(done, field.name) for field in fields(DoneChunk)}}, [
+            np.ascontiguousarray(done.scores.anomaly_score, "<f8").tobytes(),
+            None if by_full is None else by_full.tobytes(),
+        ]
 
 
-def require_same_here(rest: Rest, version: str) -> None:
+def require_same_here(rest: Remaining, version: str) -> None:
     """Raise unless this node has the strays and sees the file that the job began with."""
     if __version__ != version:
         raise ClusterError(
@@ -129,20 +135,30 @@ def _not_seen(path: str) -> DataError:
     return DataError(f"the node {platform.node()} does not see {path}; files must be on a path that all nodes see")
 
 
-def _in_words(error: StraysError | OSError) -> dict[str, Any]:
+def _error_to_plain(error: StraysError | OSError) -> dict[str, Any]:
     if isinstance(error, OSError):
         return {"error": "OSError", "says": [error.errno, error.strerror or str(error), error.filename]}
-    return {"error": type(error).__name__, "says": str(error)}
+    return {"error": type(error).__name__, "says": _words(error)}
 
 
-def result_of(line: dict[str, Any], scores: np.ndarray) -> Scored | Part:
-    """What an actor said of a chunk, as the engine hands it on; raises what went wrong there."""
-    if "error" in line:
-        raise _error(line["error"], line["says"])
-    return Part(**line["part"]) if "part" in line else Scored(line["entry"], scores)
+def _words(error: Any) -> tuple[str, list[str]]:
+    """The message of an error or a warning of strays, and the parameters that it names."""
+    return error.message, list(error.params)
 
 
-def _error(kind: str, says: Any) -> Exception:
+def result_of(row: dict[str, Any]) -> ScoredChunk | WrittenChunk:
+    """The chunk that a row of an actor's answer tells of, with `told` parsed; raises what went wrong there."""
+    told = row["told"]
+    if "error" in told:
+        raise _error_of(told["error"], told["says"])
+    if "written" in told:
+        return WrittenChunk(**told["written"])
+    by_full = None if row["by_full"] is None else np.frombuffer(row["by_full"], bool)
+    return ScoredChunk(**told["scored"], scores=RawScores(np.frombuffer(row["anomaly_score"], "<f8"), by_full))
+
+
+def _error_of(kind: str, says: list[Any]) -> Exception:
     if kind == "OSError":
         return OSError(*says)
-    return getattr(errors, kind, StraysError)(says)
+    message, params = says
+    return getattr(errors, kind, StraysError)(message, param=params)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from strays.errors import ClusterError, UsageError
-from strays.jobs.score.rows import Scorer, encoders_in
+from strays.jobs.score import Scorer
 
 # Cores of one actor: encoders that run a network use several; any other works on one core at a time.
 CORES_OF_A_NETWORK = 4
@@ -37,3 +38,10 @@ def pool_for(nodes: list[dict[str, float]], model: Scorer) -> Pool:
         raise ClusterError("no node of the cluster has a CPU to work with; start one with: ray start --address ...")
     each = min(CORES_OF_A_NETWORK if device else 1, *cores)
     return Pool(sum(n // each for n in cores), each)
+
+
+def encoders_in(model: Scorer) -> list[Any]:
+    """The encoders of a model, also of one that a cascade is made of."""
+    inner = getattr(model, "model", model)
+    found = [getattr(inner, "encoder_", None), getattr(getattr(inner, "cascade_", None), "encoder", None)]
+    return [encoder for encoder in found if encoder is not None]

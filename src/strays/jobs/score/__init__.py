@@ -1,22 +1,33 @@
-"""Files in, the same rows with their scores out, in order, however large the files are."""
+"""Files in, the same rows with their scores out, in order, however large the files are.
 
+score_files -> Job -> Engine.run(model, plan, what is left, progress) -> chunks done -> Manifest
+"""
+
+from strays.jobs.score.chunks import Remaining, ScoredChunk, Task, WrittenChunk
 from strays.jobs.score.engine import Engine
 from strays.jobs.score.files import score_files
+from strays.jobs.score.plan import Plan
 from strays.jobs.score.progress import OpenProgress, RowProgress
-from strays.jobs.score.rows import SCORE_FIELDS, Scorer, ScoreSummary, flag_rows
+from strays.jobs.score.rows import SCORE_FIELDS, Scorer, ScoreSummary, flag_rows, score_texts
 from strays.jobs.score.stream import check_output, score_table, stream_format, write_scored
 
 __all__ = [
     "SCORE_FIELDS",
     "Engine",
     "OpenProgress",
+    "Plan",
+    "Remaining",
     "RowProgress",
     "ScoreSummary",
+    "ScoredChunk",
     "Scorer",
+    "Task",
+    "WrittenChunk",
     "check_output",
     "flag_rows",
     "score_files",
     "score_table",
+    "score_texts",
     "stream_format",
     "write_scored",
 ]

@@ -1,11 +1,11 @@
-"""Which way a job goes: through a pipe, to one file, or to a folder of parts."""
+"""The entry: a job goes through a pipe, to one file, or to a folder of parts."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from strays.errors import DataError, UsageError
-from strays.jobs.score.engine import Engine, LocalEngine
+from strays.jobs.score.engine import Engine
 from strays.jobs.score.job import Job
 from strays.jobs.score.progress import RowProgress
 from strays.jobs.score.rows import Scorer, ScoreSummary
@@ -20,6 +20,7 @@ def score_files(
     source: str,
     out: str,
     *,
+    engine: Engine,
     text_column: str | None = None,
     format: str | None = None,
     out_format: str | None = None,
@@ -28,24 +29,27 @@ def score_files(
     safe_cells: bool = False,
     restart: bool = False,
     progress: RowProgress | None = None,
-    engine: Engine | None = None,
 ) -> ScoreSummary:
     """Score the rows of a file, of all files in a folder, or of stdin ('-'), and write them with their scores.
 
-    `out` is a file, stdout ('-'), or a folder: one that is there, a name that ends in a slash, or, where the source is
-    a folder, a name that tells no format. Of pipes and stdin nothing is kept; everything else goes on where it stopped.
-    `engine` is who does it: this process, where not given, or a cluster (strays.engines.ray.RayEngine).
+    `engine` does the work: strays.engines.LocalEngine() in this process, strays.engines.RayEngine() on a cluster. `out`
+    is a file, stdout ('-'), or a folder: one that exists, a name that ends in a slash, or, if the source is a folder, a
+    name without the extension of a format. An interrupted job resumes when it is run again, except one with a pipe.
     """
     part_rows = PART_ROWS if part_rows is None else part_rows
     if part_rows < 1:
-        raise UsageError(f"part_rows is {part_rows}; expected at least 1")
+        raise UsageError(f"{{part_rows}} is {part_rows}; must be at least 1", param="part_rows")
     progress = progress or RowProgress()
     to_folder = _names_a_folder(out, source)
     if _is_stream(source) or _is_stream(out):
         if to_folder or Path(source).is_dir():
             raise UsageError(f"{source} to {out}: a folder cannot be read from or written to a pipe; name a file")
-        if engine is not None:
-            raise UsageError(f"{source} to {out}: a cluster works on files that its nodes see; name files, not pipes")
+        if not engine.pipes:
+            raise UsageError(
+                f"{source} to {out}: with this {{engine}}, a cluster works on files that its nodes see; name files, "
+                "not pipes",
+                param="engine",
+            )
         table = open_table(source, format, text_column=text_column)
         with progress.bar("scoring", 0, None):
             return score_table(
@@ -71,7 +75,7 @@ def score_files(
         safe_cells=safe_cells,
         restart=restart,
         progress=progress,
-        engine=engine or LocalEngine(),
+        engine=engine,
     )
     return score_to_folder(job) if to_folder else score_to_file(job)
 
@@ -99,4 +103,4 @@ def _require_apart(source: str, out: str) -> None:
     if where in into.parents:
         raise UsageError(f"{out}: is inside the input {source}, whose files it would become one of; write elsewhere")
     if not into.parent.is_dir():
-        raise DataError(f"{out}: there is no folder {into.parent}; make it first")
+        raise DataError(f"{out}: there is no folder {into.parent}; create it first")

@@ -1,8 +1,8 @@
-"""The diary of a scoring job: what was asked, then one line for every chunk of rows that is done.
+"""The manifest of a scoring job: what was asked, then one line for every chunk of rows that is done.
 
-A line is on the disk before the next chunk begins, and after what it speaks of. Half a line at the end, from a process
-that was stopped while writing it, does not count. There is no time or place in it, so that the same job writes the same
-diary, however often it was stopped. While a process works on a job it holds a lock on its diary.
+A line is on the disk before the next chunk begins, and after what it speaks of. An incomplete line at the end, from a
+process that was stopped while writing it, is ignored. There is no time or place in it, so the same job writes the same
+manifest, however often it was stopped. A process that works on a job holds a lock on its manifest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
@@ -20,65 +20,41 @@ import numpy as np
 
 from strays.errors import DataError, UsageError
 from strays.files import append, lock, sync
+from strays.jobs.score.chunks import DoneChunk, Key, ScoredChunk, WrittenChunk
+from strays.model.scores import RawScores
 
 NAME = "manifest.jsonl"
-# Scores of chunks whose rows are not written yet, as float64, one after another.
+# Scores of chunks whose rows are not written yet: those of a chunk as float64, then, of a cascade, a byte for each row
+# that is 1 where the score is the full model's.
 SCORES = ".scores.f64"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+# What messages call the entries of the header, and the parameters they name.
 IN_WORDS = {
     "strays_version": "the strays version",
-    "model": "the model, --cascade or --recall (their hash)",
+    "model": "the model, {cascade} or {recall} (their hash)",
     "threshold": "the threshold",
-    "text_column": "the text column",
-    "out_format": "the output format",
-    "safe_cells": "--safe-cells",
-    "part_rows": "--part-rows",
+    "text_column": "{text_column}",
+    "out_format": "{out_format}",
+    "safe_cells": "{safe_cells}",
+    "part_rows": "{part_rows}",
 }
-Key = tuple[str, int]
+PARAMS = ("cascade", "recall", "text_column", "out_format", "safe_cells", "part_rows", "out", "restart")
 
 
 @dataclass(frozen=True)
-class Done:
-    """A chunk that is done: rows of a file that had this size and time of change when they were read."""
-
-    file: str
-    size: int
-    mtime_ns: int
-    first_row: int
-    rows: int
-    last: bool
-    digest: str
-    without_text: int
-
-    @property
-    def key(self) -> Key:
-        """What tells a chunk from others."""
-        return self.file, self.first_row
-
-
-@dataclass(frozen=True)
-class KeptScores(Done):
-    """A chunk whose scores are kept, at a byte of the file of scores."""
+class KeptScores(DoneChunk):
+    """A chunk whose scores are kept, so many bytes from one on in the file of scores."""
 
     at: int
+    bytes: int
     crc32: int
 
 
-@dataclass(frozen=True)
-class Part(Done):
-    """A chunk that is written, with its scores, to a file of its own."""
-
-    out: str
-    bytes: int
-    flagged: int
-    by_full: int | None = None
-
-
-KINDS = {"scores": KeptScores, "part": Part}
+KINDS = {"scores": KeptScores, "part": WrittenChunk}
 
 
 class Manifest:
-    """An open diary.
+    """An open manifest.
 
     `scores` and `parts` are the chunks done whose results are still there, `states` the files' sizes and times of
     change when they were last read, `missing` the parts that are gone or of another size.
@@ -87,17 +63,20 @@ class Manifest:
     def __init__(self, path: Path, header: dict[str, Any], *, restart: bool = False) -> None:
         self.path, self.folder = path, path.parent
         self.scores: dict[Key, KeptScores] = {}
-        self.parts: dict[Key, Part] = {}
+        self.parts: dict[Key, WrittenChunk] = {}
         self.states: dict[str, tuple[int, int]] = {}
         self.missing: list[str] = []
         try:
             self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         except OSError as error:
-            raise DataError(f"{path}: could not be written ({error.strerror}); choose another --out") from error
+            raise DataError(
+                f"{path}: could not be written ({error.strerror}); choose another {{out}}", param="out"
+            ) from error
         try:
             if not lock(self._file):
                 raise UsageError(
-                    f"{path.parent}: another process is writing this output; wait for it, or choose another --out"
+                    f"{path.parent}: another process is writing this output; wait for it, or choose another {{out}}",
+                    param="out",
                 )
             self._begin(header, restart)
         except BaseException:
@@ -109,7 +88,7 @@ class Manifest:
         whole = data.rfind(b"\n") + 1
         entries = [self._parsed(number, line) for number, line in enumerate(data[:whole].splitlines(), 1)]
         if entries and entries[0].get("strays_job") is None:
-            raise DataError(f"{self.path}: is not a manifest of strays; move it away, or choose another --out")
+            raise self._unusable("is not a manifest of strays; move it away")
         done = list(self._read(entries[1:], entries[0])) if entries else []
         if restart:
             self._remove_results(done)
@@ -123,8 +102,9 @@ class Manifest:
             if name != "strays_job" and was != header.get(name):
                 raise UsageError(
                     f"{self.path}: the earlier run had {IN_WORDS.get(name, name)} {was}, this one has "
-                    f"{header.get(name)}; expected the same for all rows. Run it as before to go on, choose another "
-                    "--out, or throw the earlier run's rows away with --restart"
+                    f"{header.get(name)}; all rows must be scored alike. Run it as before to resume, choose another "
+                    "{out}, or discard the earlier run with {restart}",
+                    param=PARAMS,
                 )
         for entry in done:
             self._count(entry)
@@ -136,30 +116,32 @@ class Manifest:
         except ValueError:
             entry = None
         if not isinstance(entry, dict):
-            raise DataError(f"{self.path}, line {number}: is damaged; choose another --out, or remove the folder")
+            raise self._unusable("is damaged; remove the folder", number)
         return entry
 
-    def _read(self, entries: list[dict[str, Any]], header: dict[str, Any]) -> Iterator[Done]:
+    def _read(self, entries: list[dict[str, Any]], header: dict[str, Any]) -> Iterator[DoneChunk]:
         if header["strays_job"] != FORMAT_VERSION:
-            raise DataError(
-                f"{self.path}: was written in format {header['strays_job']} by strays {header.get('strays_version')}; "
-                f"this one reads format {FORMAT_VERSION}. Go on with that version, or choose another --out"
+            raise self._unusable(
+                f"was written in format {header['strays_job']} by strays {header.get('strays_version')}; this version "
+                f"reads format {FORMAT_VERSION}. Resume with that version"
             )
         for number, entry in enumerate(entries, 2):
             try:
                 done = KINDS[entry.pop("kind")](**entry)
             except (KeyError, TypeError) as error:
-                raise DataError(
-                    f"{self.path}, line {number}: is not as strays writes it ({error}); choose another --out"
-                ) from error
-            way = PurePosixPath(done.out if isinstance(done, Part) else "")
+                raise self._unusable(f"is not as strays writes it ({error}); remove the folder", number) from error
+            way = PurePosixPath(done.out if isinstance(done, WrittenChunk) else "")
             if way.is_absolute() or ".." in way.parts:
-                raise DataError(f"{self.path}, line {number}: {way} is outside its folder; choose another --out")
+                raise self._unusable(f"{way} is outside its folder; remove the folder", number)
             yield done
 
-    def _count(self, done: Done) -> None:
+    def _unusable(self, why: str, line: int | None = None) -> DataError:
+        place = f"{self.path}, line {line}" if line else f"{self.path}"
+        return DataError(f"{place}: {why}, or choose another {{out}}", param="out")
+
+    def _count(self, done: DoneChunk) -> None:
         self.states[done.file] = (done.size, done.mtime_ns)
-        if isinstance(done, Part):
+        if isinstance(done, WrittenChunk):
             self.parts[done.key] = done
         elif isinstance(done, KeptScores):
             self.scores[done.key] = done
@@ -171,41 +153,50 @@ class Manifest:
                 self.missing.append(part.out)
                 del self.parts[key]
         for key, kept in list(self.scores.items()):
-            if zlib.crc32(self.read_scores(key).tobytes()) != kept.crc32:
+            if zlib.crc32(self._kept_bytes(kept)) != kept.crc32:
                 del self.scores[key]
-        end = max((kept.at + 8 * kept.rows for kept in self.scores.values()), default=0)
+        end = max((kept.at + kept.bytes for kept in self.scores.values()), default=0)
         if (self.folder / SCORES).exists():
             os.truncate(self.folder / SCORES, end)
 
-    def _remove_results(self, done: list[Done]) -> None:
+    def _remove_results(self, done: list[DoneChunk]) -> None:
         for entry in done:
-            if isinstance(entry, Part):
+            if isinstance(entry, WrittenChunk):
                 (self.folder / entry.out).unlink(missing_ok=True)
         (self.folder / SCORES).unlink(missing_ok=True)
 
-    # ---- going on ----------------------------------------------------------------------------------------------------
+    # ---- recording ---------------------------------------------------------------------------------------------------
 
-    def add(self, done: Done) -> None:
-        """Note that a chunk is done; it is on the disk when this returns."""
+    def add(self, chunk: ScoredChunk | WrittenChunk) -> None:
+        """Record that a chunk is done, and keep its scores if its rows are not written yet; all is on the disk then."""
+        done = chunk if isinstance(chunk, WrittenChunk) else self._keep_scores(chunk)
         kind = next(kind for kind, class_ in KINDS.items() if isinstance(done, class_))
         self._put({"kind": kind} | asdict(done))
         self._count(done)
 
-    def keep_scores(self, chunk: dict[str, Any], scores: np.ndarray) -> None:
-        """Keep the scores of a chunk, given by the fields of Done."""
-        data = np.ascontiguousarray(scores, dtype="<f8").tobytes()
+    def _keep_scores(self, chunk: ScoredChunk) -> KeptScores:
+        data = np.ascontiguousarray(chunk.scores.anomaly_score, "<f8").tobytes()
+        if chunk.scores.by_full is not None:
+            data += chunk.scores.by_full.tobytes()
         at = append(self.folder / SCORES, data)
-        self.add(KeptScores(**chunk, at=at, crc32=zlib.crc32(data)))
+        facts = {field.name: getattr(chunk, field.name) for field in fields(DoneChunk)}
+        return KeptScores(**facts, at=at, bytes=len(data), crc32=zlib.crc32(data))
 
-    def read_scores(self, key: Key) -> np.ndarray:
-        """The kept scores of a chunk; fewer of them where the file of scores was cut off."""
+    def read_scores(self, key: Key) -> RawScores:
+        """The kept scores of a chunk."""
         kept = self.scores[key]
-        with suppress(FileNotFoundError):
-            return np.fromfile(self.folder / SCORES, "<f8", count=kept.rows, offset=kept.at)
-        return np.empty(0)
+        data, n = self._kept_bytes(kept), kept.rows
+        by_full = np.frombuffer(data, bool, offset=8 * n) if len(data) > 8 * n else None
+        return RawScores(np.frombuffer(data, "<f8", count=n), by_full)
+
+    def _kept_bytes(self, kept: KeptScores) -> bytes:
+        with suppress(FileNotFoundError), (self.folder / SCORES).open("rb") as file:
+            file.seek(kept.at)
+            return file.read(kept.bytes)
+        return b""
 
     def close(self, *, remove: bool = False) -> None:
-        """Let go of the job; with remove, also of its diary, its scores and their folder."""
+        """Let go of the job; with remove, delete its manifest, its scores and their folder."""
         if remove:
             self._remove_results([])
             self.path.unlink(missing_ok=True)

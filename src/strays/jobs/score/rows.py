@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from strays.encoders import Progress
 from strays.errors import DataError
-from strays.model import Scores
 from strays.model.calibration import Threshold
+from strays.model.scores import RawScores, Scores
 
 # What is added to a row; null where the row has no text.
 SCORE_FIELDS = (
@@ -25,7 +25,7 @@ SCORED_BY = pa.field("scored_by", pa.string())
 
 
 class Scorer(Protocol):
-    """What a job needs of a model; TextOutlierDetector and CascadeScorer are such."""
+    """What a job needs of a model, such as TextOutlierDetector or CascadeScorer."""
 
     @property
     def threshold_(self) -> Threshold:
@@ -33,14 +33,14 @@ class Scorer(Protocol):
 
     @property
     def estimates(self) -> bool:
-        """Whether some scores are estimates, so that every row says which way it was scored."""
+        """Whether some scores are estimates, so that every row says which model scored it."""
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all that a score depends on; a job goes on only with the same."""
+        """Hash of all that a score depends on; a job resumes only with the same."""
 
-    def anomaly_score(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
-        """One float for each text; higher is odder. `progress` is called with (texts done, texts in all)."""
+    def raw_scores(self, texts: Sequence[str], *, progress: Progress | None = None) -> RawScores:
+        """An anomaly score for each text, and, where some are estimates, which are not."""
 
     def flag(self, scores: np.ndarray) -> Scores:
         """The p-values and flags of texts whose anomaly scores are known."""
@@ -95,32 +95,29 @@ class Tally:
         )
 
 
-def score_texts(model: Scorer, texts: list[str | None], progress: Progress | None = None) -> np.ndarray:
-    """One score for each row, NaN where it has no text; equal texts are scored once."""
-    distinct = list(dict.fromkeys(text for text in texts if text is not None))
-    scores = model.anomaly_score(distinct, progress=progress).tolist() if distinct else []
-    found = dict(zip(distinct, scores, strict=True))
-    return np.array([np.nan if text is None else found[text] for text in texts], dtype=np.float64)
+def score_texts(model: Scorer, texts: list[str | None], progress: Progress | None = None) -> RawScores:
+    """One score for each row, NaN where it has no text."""
+    there = np.array([text is not None for text in texts], dtype=bool)
+    if not there.any():
+        return RawScores(np.full(len(texts), np.nan), there if model.estimates else None)
+    found = model.raw_scores([text for text in texts if text is not None], progress=progress)
+    by_full = None if found.by_full is None else _spread(found.by_full, there, False)
+    return RawScores(_spread(found.anomaly_score, there, np.nan), by_full)
 
 
-def flag_rows(model: Scorer, anomaly_score: np.ndarray) -> Scores:
+def flag_rows(model: Scorer, anomaly_score: np.ndarray, by_full: np.ndarray | None = None) -> Scores:
     """P-values and flags for rows of which some have no score (NaN)."""
     there = ~np.isnan(anomaly_score)
-    judged = model.flag(anomaly_score[there])
-    p_value, flagged = np.full(len(there), np.nan), np.zeros(len(there), dtype=bool)
-    p_value[there], flagged[there] = judged.p_value, judged.flagged
-    if judged.by_full is None:
-        return Scores(anomaly_score, p_value, flagged)
-    by_full = np.zeros(len(there), dtype=bool)
-    by_full[there] = judged.by_full
+    found = model.flag(anomaly_score[there])
+    p_value, flagged = _spread(found.p_value, there, np.nan), _spread(found.flagged, there, False)
     return Scores(anomaly_score, p_value, flagged, by_full)
 
 
-def encoders_in(model: Scorer) -> list[Any]:
-    """The encoders of a model, also of one that a cascade is made of."""
-    inner = getattr(model, "model", model)
-    found = [getattr(inner, "encoder_", None), getattr(getattr(inner, "cascade_", None), "encoder", None)]
-    return [encoder for encoder in found if encoder is not None]
+def _spread(values: np.ndarray, there: np.ndarray, otherwise: float) -> np.ndarray:
+    """The values where rows have one, in order, and something else where they have none."""
+    spread = np.full(len(there), otherwise, dtype=values.dtype)
+    spread[there] = values
+    return spread
 
 
 def scored_schema(schema: pa.Schema, name: str, *, estimates: bool = False) -> pa.Schema:

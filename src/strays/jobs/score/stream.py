@@ -11,7 +11,7 @@ import pyarrow as pa
 from strays.errors import DataError, UsageError
 from strays.jobs.corpus import no_text
 from strays.jobs.score.rows import Scorer, ScoreSummary, Tally, flag_rows, score_texts, scored_rows, scored_schema
-from strays.model import Scores
+from strays.model.scores import RawScores, Scores
 from strays.tables import Table, open_writer, output_format
 
 
@@ -29,7 +29,7 @@ def score_table(
     """Score every row of a table and write all its columns and the scores; calls progress with the rows done so far."""
     check_output(table, out, out_format, estimates=model.estimates)
 
-    def batch_scores() -> Iterator[np.ndarray]:
+    def batch_scores() -> Iterator[RawScores]:
         done = 0
         for texts in table.texts(text_column):
             if strict and None in texts:
@@ -41,9 +41,9 @@ def score_table(
 
     if model.threshold_.together:
         # Which rows are flagged is known only when all are scored; their scores alone fit in memory.
-        judged = flag_rows(model, np.concatenate(list(batch_scores())))
-        return write_scored(table, out, judged, out_format=out_format, safe_cells=safe_cells)
-    one_by_one = (flag_rows(model, scores) for scores in batch_scores())
+        flagged = flag_rows(model, np.concatenate([scores.anomaly_score for scores in batch_scores()]))
+        return write_scored(table, out, flagged, out_format=out_format, safe_cells=safe_cells)
+    one_by_one = (flag_rows(model, scores.anomaly_score, scores.by_full) for scores in batch_scores())
     return _write(table, out, one_by_one, out_format, safe_cells, estimates=model.estimates)
 
 
@@ -56,8 +56,7 @@ def write_scored(
     def parts() -> Iterator[Scores]:
         at = 0
         for batch in table.batches():
-            part = slice(at, at + len(batch))
-            yield Scores(scores.anomaly_score[part], scores.p_value[part], scores.flagged[part])
+            yield scores[at : at + len(batch)]
             at += len(batch)
 
     return _write(table, out, parts(), out_format, safe_cells)
@@ -70,11 +69,11 @@ def check_output(table: Table, out: str, out_format: str | None = None, *, estim
     if out != "-" and Path(out).exists() and Path(table.name).exists() and Path(out).samefile(table.name):
         raise UsageError(f"{out}: is the input itself; write to another file")
     if out != "-" and not Path(out).absolute().parent.is_dir():
-        raise DataError(f"{out}: there is no folder {Path(out).parent}; make it first")
+        raise DataError(f"{out}: there is no folder {Path(out).parent}; create it first")
 
 
 def stream_format(table: Table, out: str, asked: str | None) -> str | None:
-    """For stdout the input's own format, where that holds columns; for files what their name tells."""
+    """For stdout the input's own format, if it holds columns; for files the one that their name tells."""
     if asked or out != "-":
         return asked
     return table.format if table.format in ("csv", "tsv", "jsonl") else "jsonl"

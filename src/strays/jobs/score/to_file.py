@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from strays.errors import DataError
-from strays.jobs.score.job import Job, judged, resumable
-from strays.jobs.score.manifest import NAME, Key, Manifest
+from strays.jobs.score.chunks import Key, ScoredChunk, require_unchanged
+from strays.jobs.score.job import Job, no_rows, resumable
+from strays.jobs.score.manifest import NAME, Manifest
 from strays.jobs.score.rows import ScoreSummary, Tally, scored_rows, scored_schema
-from strays.jobs.score.steps import Rest, Scored, require_unchanged
-from strays.model import Scores
+from strays.model.scores import RawScores, Scores
 from strays.tables import Table, count_rows, open_writer, output_format
 
 
@@ -28,39 +27,35 @@ def score_to_file(job: Job) -> ScoreSummary:
     first = _tables_alike(job)
     schema = scored_schema(first.schema, first.name, estimates=job.model.estimates)
     target = Path(job.out).resolve()
-    hidden = target.with_name(f".{target.name}.strays")
+    folder = target.with_name(f".{target.name}.strays")
     with ExitStack() as stack:
-        diary: Manifest | None = None
-        if hidden.is_dir():
+        manifest: Manifest | None = None
+        if folder.is_dir():
             if job.restart:
                 stack.enter_context(job.engine.ready())
-            diary = stack.enter_context(Manifest(hidden / NAME, job.header(), restart=job.restart))
-        resumed = sum(entry.rows for entry in diary.scores.values()) if diary else 0
-        in_memory: dict[Key, np.ndarray] = {}
-        stack.enter_context(resumable(lambda: diary))
-
-        def left() -> Iterator[Rest]:
-            return job.left(diary.scores, diary.states) if diary else job.left({}, {})
-
+            manifest = stack.enter_context(Manifest(folder / NAME, job.header(), restart=job.restart))
+        resumed = sum(chunk.rows for chunk in manifest.scores.values()) if manifest else 0
+        in_memory: dict[Key, RawScores] = {}
+        stack.enter_context(resumable(lambda: manifest))
+        left = job.left(manifest.scores, manifest.states) if manifest else job.left({}, {})
         with job.progress.bar("scoring", resumed, job.about_rows()):
-            for result in job.engine.run(job, job.steps(), left):
-                if not isinstance(result, Scored):
-                    raise TypeError(f"the engine gave a {type(result).__name__}; expected scores")
-                entry = result.entry
-                is_all = entry["last"] and entry["file"] == job.inputs.files[-1].name
-                if diary is None and not is_all:
-                    hidden.mkdir(exist_ok=True)
-                    diary = stack.enter_context(Manifest(hidden / NAME, job.header()))
-                if diary:
-                    diary.keep_scores(entry, result.scores)
+            for chunk in job.run(left):
+                if not isinstance(chunk, ScoredChunk):
+                    raise TypeError(f"the engine gave a {type(chunk).__name__}; expected a ScoredChunk")
+                is_all = chunk.last and chunk.file == job.inputs.files[-1].name
+                if manifest is None and not is_all:
+                    folder.mkdir(exist_ok=True)
+                    manifest = stack.enter_context(Manifest(folder / NAME, job.header()))
+                if manifest:
+                    manifest.add(chunk)
                 else:
-                    in_memory[entry["file"], entry["first_row"]] = result.scores
+                    in_memory[chunk.key] = chunk.scores
         speed = job.progress.rows_per_second
-        keys = sorted(in_memory or (diary.scores if diary else {}))
-        scores_of = judged(job, lambda key: diary.read_scores(key) if diary else in_memory[key], keys)
+        keys = sorted(in_memory or (manifest.scores if manifest else {}))
+        scores_of = job.flags(manifest.read_scores if manifest else in_memory.__getitem__, keys)
         summary = _write(job, schema, format, scores_of)
-        if diary:
-            diary.close(remove=True)
+        if manifest:
+            manifest.close(remove=True)
     return replace(summary, n_resumed_rows=resumed, rows_per_second=speed)
 
 
@@ -72,8 +67,7 @@ def _write(job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], 
         open_writer(job.out, schema, format, safe_cells=job.safe_cells) as write,
     ):
         for file in job.inputs.files:
-            table = job.table(file)
-            for chunk in job.chunks(table) if table else ():
+            for chunk in job.plan.chunks(file):
                 require_unchanged(file, job.states[file.name])
                 scores = scores_of((file.name, chunk.first_row))
                 for batch in scored_rows(chunk.rows, scores, schema):
@@ -89,19 +83,21 @@ def _write(job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], 
 
 
 def _tables_alike(job: Job) -> Table:
-    """The first table, when all have its columns: one file can hold no others."""
+    """The first table, if all have its columns: one file can hold no others."""
     first: Table | None = None
     for file in job.inputs.files:
-        table = job.table(file)
+        table = job.plan.open(file)
         if first is None:
             first = table
         elif table and not table.schema.equals(first.schema):
             raise DataError(
-                f"{file.path}: its columns or their types are not those of {first.name}, so that one file cannot hold "
-                f"both; got {_words(table)}, expected {_words(first)}. Write to a folder: --out NAME/"
+                f"{file.path}: its columns or their types differ from those of {first.name}, and one file cannot hold "
+                f"both; got {_words(table)}, expected {_words(first)}. Write to a folder: a name for {{out}} that ends "
+                "in a slash",
+                param="out",
             )
     if first is None:
-        raise DataError(f"{job.source}: there are no rows in any of its files; expected at least one")
+        raise no_rows(job.source)
     return first
 
 

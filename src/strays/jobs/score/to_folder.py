@@ -1,4 +1,4 @@
-"""Scores to a folder: a file for every chunk, final as soon as it is there, beside the diary of the job."""
+"""Scores to a folder: a file for every chunk, final as soon as it is there, beside the manifest of the job."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import re
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from strays.errors import DataError, UsageError
 from strays.files import remove_unfinished
-from strays.jobs.score.job import Job, judged, resumable
-from strays.jobs.score.manifest import NAME, Manifest, Part
+from strays.jobs.score.chunks import ScoredChunk
+from strays.jobs.score.job import Job, no_rows, resumable
+from strays.jobs.score.manifest import NAME, Manifest
 from strays.jobs.score.rows import ScoreSummary
-from strays.jobs.score.steps import Parts
+from strays.jobs.score.write import ChunkWriter
 from strays.tables import OUTPUT_FORMATS, count_rows
 
 # What tells parts of one file apart in their names.
@@ -25,7 +25,9 @@ PART = re.compile(r"-\d{5,}(?=\.[a-z]+$)")
 def score_to_folder(job: Job) -> ScoreSummary:
     """Score all rows and write them in parts, whose folders and names are those of the input files."""
     if job.out_format and job.out_format not in OUTPUT_FORMATS:
-        raise UsageError(f"cannot write {job.out_format}; expected one of {', '.join(OUTPUT_FORMATS)}")
+        raise UsageError(
+            f"{{out_format}} is {job.out_format!r}; expected one of {', '.join(OUTPUT_FORMATS)}", param="out_format"
+        )
     folder = Path(job.out)
     _require_ours(folder)
     header, together = job.header(), job.model.threshold_.together
@@ -33,63 +35,66 @@ def score_to_folder(job: Job) -> ScoreSummary:
         if job.restart or not (folder / NAME).exists():
             stack.enter_context(job.engine.ready())
         _make(folder)
-        diary = stack.enter_context(Manifest(folder / NAME, header, restart=job.restart))
-        stack.enter_context(resumable(lambda: diary))
+        manifest = stack.enter_context(Manifest(folder / NAME, header, restart=job.restart))
+        stack.enter_context(resumable(lambda: manifest))
         remove_unfinished(folder)  # under the lock nobody else writes any
-        done = diary.scores if together else diary.parts
-        resumed = sum(entry.rows for entry in done.values())
-        parts = Parts(job.out, _stems(job, diary), job.out_format, job.safe_cells)
-        steps = job.steps(None if together else parts)
+        done = manifest.scores if together else manifest.parts
+        resumed = sum(chunk.rows for chunk in done.values())
+        writer = ChunkWriter(job.out, _stems(job, manifest), job.out_format, job.safe_cells)
         with job.progress.bar("scoring", resumed, job.about_rows()):
-            for result in job.engine.run(job, steps, lambda: job.left(done, diary.states)):
-                if isinstance(result, Part):
-                    diary.add(result)
-                else:
-                    _require_seen(job, diary, result.entry)
-                    diary.keep_scores(result.entry, result.scores)
+            for chunk in job.run(job.left(done, manifest.states), None if together else writer):
+                if isinstance(chunk, ScoredChunk):
+                    _require_seen(job, manifest, chunk)
+                manifest.add(chunk)
         speed = job.progress.rows_per_second
         if together:
-            scores_of = judged(job, diary.read_scores, sorted(diary.scores))
-            written = sum(part.rows for part in diary.parts.values())
-            with job.progress.bar("writing", written, job.about_rows()):
-                for work in job.works(job.left(diary.parts, diary.states), steps):
-                    job.progress.take(len(work.chunk.rows))
-                    diary.add(parts.write(work, scores_of(work.key), estimates=job.model.estimates))
-                    job.progress.finish()
+            _write(job, manifest, writer)
         remove_unfinished(folder)
-        _remove_unlisted(folder, {part.out for part in diary.parts.values()})
-        _check(job, diary)
-        all_parts = diary.parts.values()
+        parts = manifest.parts.values()
+        _remove_unlisted(folder, {part.out for part in parts})
+        _check(job, manifest)
         return ScoreSummary(
-            n_rows=sum(part.rows for part in all_parts),
-            n_without_text=sum(part.without_text for part in all_parts),
-            n_flagged=sum(part.flagged for part in all_parts),
+            n_rows=sum(part.rows for part in parts),
+            n_without_text=sum(part.without_text for part in parts),
+            n_flagged=sum(part.flagged for part in parts),
             n_files=len(job.inputs.files),
-            n_parts=len(all_parts),
+            n_parts=len(parts),
             n_resumed_rows=resumed,
-            n_remade=len(diary.missing),
+            n_remade=len(manifest.missing),
             rows_per_second=speed,
             ignored=tuple(job.inputs.ignored),
-            n_by_full=sum(part.by_full or 0 for part in all_parts) if job.model.estimates else None,
+            n_by_full=sum(part.by_full or 0 for part in parts) if job.model.estimates else None,
         )
 
 
-def _require_seen(job: Job, diary: Manifest, entry: dict[str, Any]) -> None:
-    """Raise where flags that look at all rows together were given already, and without these rows."""
-    if diary.parts and (entry["file"], entry["first_row"]) not in diary.parts:
-        path = next(file.path for file in job.inputs.files if file.name == entry["file"])
+def _write(job: Job, manifest: Manifest, writer: ChunkWriter) -> None:
+    """Flag all rows together, now that all are scored, and write the parts that are not written yet."""
+    scores_of = job.flags(manifest.read_scores, sorted(manifest.scores))
+    written = sum(part.rows for part in manifest.parts.values())
+    with job.progress.bar("writing", written, job.about_rows()):
+        for task in job.plan.tasks(job.left(manifest.parts, manifest.states)):
+            job.progress.take(len(task.chunk.rows))
+            manifest.add(writer.write(task, scores_of(task.key)))
+            job.progress.finish()
+
+
+def _require_seen(job: Job, manifest: Manifest, chunk: ScoredChunk) -> None:
+    """Raise if rows are flagged together, and the earlier run did so already without these."""
+    if manifest.parts and chunk.key not in manifest.parts:
+        path = next(file.path for file in job.inputs.files if file.name == chunk.file)
         raise DataError(
-            f"{path}: is new, and the earlier run gave its flags ({job.model.threshold_}) without it. Take it away, "
-            "choose another --out, or score all again with --restart"
+            f"{path}: is new, and the earlier run flagged rows ({job.model.threshold_}) without it. Remove it, choose "
+            "another {out}, or score everything again with {restart}",
+            param=("out", "restart"),
         )
 
 
-def _stems(job: Job, diary: Manifest) -> dict[str, str]:
+def _stems(job: Job, manifest: Manifest) -> dict[str, str]:
     """What a file's parts are called: as the file, without its ending, or with it where another has the same name.
 
     Files that have parts keep their name, whatever files came since.
     """
-    given = {part.file: part.out.rpartition("-")[0] for part in diary.parts.values()}
+    given = {part.file: part.out.rpartition("-")[0] for part in manifest.parts.values()}
     short = {file.name: _without_ending(file.name) for file in job.inputs.files}
     taken = Counter([*short.values(), *(stem for name, stem in given.items() if name not in short)])
     stems = {name: given.get(name, stem if taken[stem] == 1 else name) for name, stem in short.items()}
@@ -113,9 +118,9 @@ def _require_ours(folder: Path) -> None:
         place = folder if folder.exists() else folder.absolute().parent
         if not os.access(place, os.W_OK):
             reason = os.strerror(errno.EACCES if place.exists() else errno.ENOENT)
-            raise DataError(f"{folder}: could not be made or written to ({reason}); choose another --out")
+            raise _unusable(folder, "made or written to", reason)
     except OSError as error:
-        raise DataError(f"{folder}: could not be read ({error.strerror}); choose another --out") from error
+        raise _unusable(folder, "read", error.strerror) from error
     if others:
         raise DataError(f"{folder}: is a folder with other things in it; expected a new or empty one")
 
@@ -124,13 +129,17 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise DataError(f"{folder}: could not be made ({error.strerror}); choose another --out") from error
+        raise _unusable(folder, "made", error.strerror) from error
+
+
+def _unusable(folder: Path, what: str, why: str | None) -> DataError:
+    return DataError(f"{folder}: could not be {what} ({why}); choose another {{out}}", param="out")
 
 
 def _remove_unlisted(folder: Path, listed: set[str]) -> None:
     """Remove parts named like these that a stopped run had written but not noted; this one may have cut others.
 
-    A cluster writes some parts ahead of the diary, and whoever reads the folder must not find their rows twice.
+    A cluster writes some parts ahead of the manifest, and whoever reads the folder must not find their rows twice.
     """
     named = {PART.sub("", name) for name in listed}
     for path in folder.rglob("*-*"):
@@ -139,16 +148,16 @@ def _remove_unlisted(folder: Path, listed: set[str]) -> None:
             path.unlink()
 
 
-def _check(job: Job, diary: Manifest) -> None:
+def _check(job: Job, manifest: Manifest) -> None:
     """Raise unless every row that was read is in a part, by what the files themselves say."""
-    if not diary.parts:
-        raise DataError(f"{job.source}: there are no rows in any of its files; expected at least one")
+    if not manifest.parts:
+        raise no_rows(job.source)
     read: Counter[str] = Counter()
-    for part in diary.parts.values():
+    for part in manifest.parts.values():
         read[part.file] += part.rows
-        written = count_rows(str(diary.folder / part.out), part.out.rpartition(".")[2])
+        written = count_rows(str(manifest.folder / part.out), part.out.rpartition(".")[2])
         if written != part.rows:
-            raise DataError(f"{diary.folder / part.out}: holds {written:,} rows, expected {part.rows:,}; remove it")
+            raise DataError(f"{manifest.folder / part.out}: holds {written:,} rows, expected {part.rows:,}; remove it")
     for file in job.inputs.files:
         there = file.about_rows() if file.format == "parquet" else None
         if there is not None and there != read[file.name]:

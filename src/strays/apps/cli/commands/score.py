@@ -95,7 +95,7 @@ def score(
     from strays.model.cascade_scorer import CascadeScorer
 
     rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top)
-    cluster = engine_of(engine, address)
+    who = engine_of(engine, address)
     progress = RowProgress(terminal.progress_bar)
     fitted = TextOutlierDetector.load(model, device=device)
     if rules:
@@ -116,7 +116,7 @@ def score(
             safe_cells=safe_cells,
             restart=restart,
             progress=progress,
-            engine=cluster,
+            engine=who,
         )
     except KeyboardInterrupt:
         if "-" not in (file, out):
@@ -128,7 +128,7 @@ def score(
         terminal.print_json(facts | ({"cascade": {"n_by_full": n_by_full, **scorer.promise()}} if scorer else {}))
         return
     terminal.say(f"{_score_words(summary, out)}; {summary.n_flagged:,} flagged: {fitted.threshold_}.")
-    terminal.say(f"Encoder: {fitted.info()['encoder']['name']}{'' if cluster else runs_on(fitted)}.")
+    terminal.say(f"Encoder: {fitted.info()['encoder']['name']}{runs_on(fitted) if engine == 'local' else ''}.")
     if scorer:
         terminal.say(f"{summary.n_by_full:,} rows went to the model; {promise_in_words(scorer.promise())}.")
     terminal.say_without_text(summary.n_without_text)

@@ -1,0 +1,72 @@
+"""How a job reads, scores and finishes its chunks, in whichever process has the model and sees the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from strays.encoders import Progress
+from strays.errors import NoRowsError
+from strays.jobs.corpus import no_text
+from strays.jobs.score.chunks import Remaining, ScoredChunk, Task, WrittenChunk, require_unchanged
+from strays.jobs.score.rows import Scorer, flag_rows, score_texts
+from strays.jobs.score.write import ChunkWriter
+from strays.tables import Chunk, InputFile, Table, cut, open_table, texts_of
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a job does with every chunk: score it and, with a `writer`, write it."""
+
+    text_column: str
+    part_rows: int
+    strict: bool
+    in_folder: bool
+    writer: ChunkWriter | None = None
+    # Tables that this process has opened, see open_input.
+    tables: dict[str, Table] = field(default_factory=dict, compare=False, repr=False)
+
+    def open(self, file: InputFile) -> Table | None:
+        """A file's table, which must have the text column; None for a file in a folder that has no rows."""
+        table = open_input(file, in_folder=self.in_folder, tables=self.tables)
+        if table:
+            table.text_column(self.text_column)
+        return table
+
+    def chunks(self, file: InputFile, first_row: int = 0) -> Iterator[Chunk]:
+        """The chunks of a file from a row on, which must be the first of a chunk."""
+        if table := self.open(file):
+            yield from cut(table, first_row, most_rows=self.part_rows)
+
+    def tasks(self, left: Iterable[Remaining]) -> Iterator[Task]:
+        """The chunks that are left, in order."""
+        for rest in left:
+            for number, chunk in enumerate(self.chunks(rest.file, rest.first_row), rest.number):
+                if chunk.first_row not in rest.done:
+                    yield Task(rest.file, rest.state, number, chunk)
+            require_unchanged(rest.file, rest.state)
+
+    def finish(self, model: Scorer, task: Task, progress: Progress | None = None) -> ScoredChunk | WrittenChunk:
+        """Score a chunk and, with a writer, write it."""
+        texts = texts_of(task.chunk.rows, self.text_column)
+        if self.strict and None in texts:
+            raise no_text(task.file.path, task.chunk.first_row + texts.index(None))
+        scores = score_texts(model, texts, progress)
+        if self.writer is None:
+            return ScoredChunk(**task.facts(scores.anomaly_score), scores=scores)
+        return self.writer.write(task, flag_rows(model, scores.anomaly_score, scores.by_full))
+
+
+def open_input(file: InputFile, *, in_folder: bool, tables: dict[str, Table]) -> Table | None:
+    """A file's table; None for a file in a folder that has no rows. Uses and fills `tables`, by name of the file."""
+    if file.name in tables:
+        return tables[file.name]
+    try:
+        table = open_table(file.path, file.format)
+    except NoRowsError:
+        if in_folder:
+            return None
+        raise
+    if file.format == "jsonl":  # all of it was read to know its columns
+        tables[file.name] = table
+    return table
