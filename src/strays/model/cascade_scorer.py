@@ -44,11 +44,12 @@ class CascadeScorer:
     >>> from strays import TextOutlierDetector
     >>> class Letters:
     ...     def encode(self, texts):
-    ...         return np.array([[text.count(c) for c in "aeinst"] for text in texts], dtype=np.float32)
-    >>> texts = [f"the {a} {b}" for a in ("cat", "hen", "dog", "cow") for b in range(100)] + ["zzz", "ananas"]
-    >>> model = TextOutlierDetector(Letters(), "centroid", cascade=Letters()).fit(texts)
-    >>> scorer = CascadeScorer(model.set_threshold(max_false_alarms=0.1), recall=0.9)
-    >>> scores = scorer.score(["the cat 7", "ananas"])
+    ...         return np.array([[text.count(c) for c in "abcde"] for text in texts], dtype=np.float32)
+    >>> rng = np.random.default_rng(0)
+    >>> texts = ["".join(rng.choice(list("abc"), 8)) for _ in range(300)]
+    >>> model = TextOutlierDetector(Letters(), "centroid", cascade=Letters()).fit([*texts, "dddddddd", "deeeeeee"])
+    >>> scorer = CascadeScorer(model.set_threshold(max_false_alarms=0.05), recall=0.8)
+    >>> scores = scorer.score(["abcabcab", "dddddddd"])
     >>> scores.flagged.tolist(), scores.by_full.tolist()
     ([False, True], [False, True])
     """
