@@ -34,9 +34,9 @@ from benchmarks.common import machine, write_json
 from benchmarks.titles import titles
 from strays.encoders import load_encoder
 from strays.jobs.report.facts import facts
-from strays.jobs.report.job import KEPT_EXAMPLES
 from strays.jobs.report.layout import layout
 from strays.jobs.report.page import render
+from strays.jobs.report.report import KEPT_EXAMPLES
 from strays.jobs.scan import scan_table
 from strays.studies.corpora import data_folder, load_corpus
 from strays.tables import open_table
@@ -101,7 +101,7 @@ def make_page(rows: int, encoder: str) -> tuple[dict[str, Any], dict[str, Any]]:
     scoring = time.perf_counter() - start
     stages.seconds.clear()
     start, worked = time.perf_counter(), time.process_time()
-    gathered = facts(found, fitted_here=True, progress=stages)
+    gathered = facts(found, progress=stages)
     with stages("writing"):
         page = render(gathered).encode("utf-8")
     result = {

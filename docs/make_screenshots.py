@@ -8,13 +8,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strays.encoders import load_encoder
 from strays.jobs.corpus import read_texts
-from strays.jobs.report.job import KEPT_EXAMPLES, write_report
+from strays.jobs.report.report import KEPT_EXAMPLES, Report
 from strays.jobs.scan import scan_table
 from strays.tables import open_table
 
@@ -42,19 +42,14 @@ def browser() -> Iterator[Browser]:
 
 def example_report(page: Path) -> None:
     """The report of the example corpus with its known strays."""
-
-    def quiet(what: str) -> Any:
-        return nullcontext(lambda done, total=None: None)
-
     found = scan_table(
         open_table(str(EXAMPLES / "workshop.csv")),
         load_encoder(),
         "auto",
         known=read_texts(open_table(str(EXAMPLES / "workshop_known.txt")), "text"),
         keep_examples=KEPT_EXAMPLES,
-        progress=quiet,
     )
-    write_report(found, str(page), fitted_here=True, top=2, progress=quiet)
+    Report.of(found, top=2).write(str(page))
 
 
 def report_pictures(opened: Browser) -> None:

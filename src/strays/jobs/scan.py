@@ -9,7 +9,7 @@ import numpy as np
 
 from strays.encoders import LoadedEncoder
 from strays.jobs.corpus import Corpus, read_corpus
-from strays.jobs.score import OpenProgress, flag_rows
+from strays.jobs.score import OpenProgress, flag_rows, no_bar
 from strays.model import Scores, TextOutlierDetector
 from strays.model.calibration import threshold
 from strays.model.cascade_scorer import warn_of_share
@@ -18,12 +18,16 @@ from strays.tables import Table
 
 @dataclass(frozen=True)
 class Scan:
-    """A scanned file: its model, its corpus, and one score for each row (NaN where a row has no text)."""
+    """A scanned file: its model, its corpus, and one score for each row (NaN where a row has no text).
+
+    `fitted_here` tells whether the model was fitted on the file itself and its labels, or comes from elsewhere.
+    """
 
     file: str
     model: TextOutlierDetector
     corpus: Corpus
     scores: Scores
+    fitted_here: bool = True
 
     def to_dict(self, top: int) -> dict[str, Any]:
         """What was found, with the `top` oddest rows, as plain data."""
@@ -60,6 +64,26 @@ def scan_table(table: Table, encoder: LoadedEncoder, detector: str, **options: A
     return Scan(table.name, model, corpus, flag_rows(model, scores))
 
 
+def scan_with(
+    model: TextOutlierDetector,
+    table: Table,
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    strict: bool = False,
+    progress: OpenProgress = no_bar,
+) -> Scan:
+    """Score the rows of a table with a model that was fitted elsewhere; labels are kept to measure it by."""
+    if label_column is not None:
+        table.require_column(label_column, param="label_column")
+    column = table.text_column(text_column, besides=(label_column,))
+    corpus = read_corpus(table, column, label_column=label_column, strict=strict)
+    scores = np.full(corpus.n_rows, np.nan)
+    with progress("scoring") as show:
+        scores[corpus.rows] = model.anomaly_score(corpus.texts, progress=show)
+    return Scan(table.name, model, corpus, flag_rows(model, scores), fitted_here=False)
+
+
 def fit_table(
     table: Table,
     encoder: LoadedEncoder,
@@ -75,7 +99,7 @@ def fit_table(
     keep_examples: int = 0,
     cascade: bool = False,
     strict: bool = False,
-    progress: OpenProgress,
+    progress: OpenProgress = no_bar,
 ) -> tuple[TextOutlierDetector, Corpus]:
     """A model fitted on all rows of a table that have a text, and the corpus they make."""
     rules = {"max_false_alarms": max_false_alarms, "max_false_share": max_false_share, "flag_rate": flag_rate}

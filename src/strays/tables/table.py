@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 
@@ -17,12 +18,24 @@ MOST_LISTED = 20
 
 @dataclass(frozen=True)
 class Table:
-    """A file of rows: its columns, and its rows as often as one likes."""
+    """A file of rows: its columns, and a way to read its rows, as often as needed.
+
+    >>> table = Table.of(pa.table({"id": ["1", "2"], "text": ["a cat", " "]}))
+    >>> table.columns
+    ['id', 'text']
+    >>> list(table.texts(table.text_column()))
+    [['a cat', None]]
+    """
 
     name: str
     format: str
     schema: pa.Schema
     open_batches: Callable[[int], Iterator[pa.RecordBatch]]
+
+    @classmethod
+    def of(cls, rows: pa.Table, name: str = "table") -> Self:
+        """Rows that are in memory already."""
+        return cls(name, "parquet", rows.schema, lambda first_row: iter(rows.slice(first_row).to_batches()))
 
     @property
     def columns(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,6 @@ from tests.conftest import HashEncoder, farm_texts
 SPAM = ["win big cash now click here", "free cash win now", "click here to win free cash", "cash cash cash now"]
 
 
-def no_progress(what: str) -> Any:
-    return nullcontext(lambda done, total=None: None)
-
-
 def scan_of(texts: list[str], labels: list[str | None] | None = None, detector: str = "auto", **rule: float) -> Scan:
     """A scan as scan_table makes it, of a file with one row without a text in the beginning."""
     labels = labels or [None] * len(texts)
@@ -33,8 +29,8 @@ def scan_of(texts: list[str], labels: list[str | None] | None = None, detector: 
     return Scan("folder/texts.csv", model, corpus, flag_rows(model, scores))
 
 
-def facts_of(scan: Scan, **options: Any) -> dict[str, Any]:
-    return facts(scan, **{"fitted_here": True, "progress": no_progress, **options})
+def facts_of(scan: Scan, *, fitted_here: bool = True, **options: Any) -> dict[str, Any]:
+    return facts(replace(scan, fitted_here=fitted_here), **options)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 from strays.jobs.report import points as map_points
 from strays.jobs.report.facts import SHOWN, pieces_of
 from strays.jobs.report.points import on_the_map, shade, short_texts
-from strays.jobs.report.scored import Scored
+from strays.jobs.report.scored_texts import ScoredTexts
 from strays.jobs.scan import Scan
 from tests.conftest import farm_texts
 from tests.jobs.report.conftest import SPAM, facts_of, scan_of
@@ -87,7 +87,7 @@ def test_pieces_are_in_order_with_strengths(scan: Scan) -> None:
 
 
 def test_long_texts_are_cut_and_said_to_be() -> None:
-    found = facts_of(scan_of([*farm_texts(40), "spam " * 200_000]), top=41)
+    found = facts_of(scan_of([*farm_texts(40), "spam" * 250_000]), top=41)
     [long] = [text for text in found["oddest"] if text["is_cut"]]
     assert long["n_characters"] == 1_000_000
     assert sum(len(piece["text"]) for piece in long["pieces"]) == SHOWN
@@ -137,7 +137,7 @@ def test_a_large_map_keeps_what_matters(monkeypatch: pytest.MonkeyPatch) -> None
     rng = np.random.default_rng(0)
     score, y = rng.normal(size=n), np.where(np.arange(n) % 50 == 7, 1, 0)
     flagged = score > np.sort(score)[-31]
-    scored = Scored([f"text {i}" for i in range(n)], np.arange(n), y, score, score, flagged)
+    scored = ScoredTexts([f"text {i}" for i in range(n)], np.arange(n), y, score, score, flagged)
     chosen = on_the_map(scored, scored.oddest(10))
     assert len(chosen) == len(set(chosen.tolist())) == 100
     assert set(scored.oddest(10)) | set(np.flatnonzero(flagged)) | set(np.flatnonzero(y)) <= set(chosen.tolist())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,8 @@ import pytest
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
 
 SIZE, MARGIN = (600, 400), 22
 # A corner each, and one in the middle.
@@ -230,26 +231,33 @@ def test_no_points_and_one(page: Page, n: int) -> None:
 
 
 def test_twenty_thousand_points_stay_fluid(page: Page) -> None:
+    """The canvas is asked a few times a frame, not for every point; pointing looks at points nearby, not at all."""
     rng = np.random.default_rng(0)
     many = {key: rng.uniform(size=20_000).round(4).tolist() for key in ("x", "y", "value")}
     make(page, json.loads(json.dumps({**many, "mark": [""] * 20_000})))
-    times = page.evaluate(
-        """() => Array.from({length: 15}, (_, k) => {
+    asked = page.evaluate(
+        """() => {
           map.panBy(3, 2);
-          const start = performance.now();
           map._draw();
-          return performance.now() - start;
-        }).sort((a, b) => a - b)"""
+          const pen = CanvasRenderingContext2D.prototype;
+          let calls = 0;
+          for (const name of Object.getOwnPropertyNames(pen)) {
+            const method = Object.getOwnPropertyDescriptor(pen, name).value;
+            if (typeof method !== "function") continue;
+            pen[name] = function (...given) { calls += 1; return method.apply(this, given); };
+          }
+          map.panBy(3, 2);
+          map._draw();
+          return calls;
+        }"""
     )
-    assert times[3] < 60  # about 10 where nothing else runs; asking the canvas for every point takes 70
-    pointed = page.evaluate(
-        """() => { const start = performance.now(); for (let k = 0; k < 1000; k += 1) map.hit(k % 600, k % 400);
-          return performance.now() - start; }"""
+    assert 1 <= asked < 20
+    looked_at = page.evaluate(
+        """() => {
+          let reads = 0;
+          map.cells = new Proxy(map.cells, { get(cells, k) { reads += 1; return cells[k]; } });
+          for (let k = 0; k < 1000; k += 1) map.hit(k % 600, k % 400);
+          return reads / 1000;
+        }"""
     )
-    assert pointed < 500  # about 20; looking at all points takes thousands
-
-
-def test_the_component_needs_no_eval_and_no_inline_handlers() -> None:
-    script = Path(str(files("strays.jobs.report").joinpath("map.js"))).read_text(encoding="utf-8")
-    for word in ("innerHTML", "eval(", "new Function", "outerHTML", "insertAdjacentHTML", "document.write", "onclick"):
-        assert word not in script
+    assert 1 < looked_at < 1000

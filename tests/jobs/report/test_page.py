@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from strays.errors import StraysError
-from strays.jobs.report.page import level, render
+from strays.jobs.report.page import render
 from strays.jobs.scan import Scan
 from tests.conftest import farm_texts
 from tests.jobs.report.conftest import facts_of, scan_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
 
 HOSTILE = [
     "<script>window.pwned=1</script> win cash",
@@ -208,16 +209,6 @@ def test_letters_stand_out(facts: dict[str, Any], open_page: Open, scheme: str) 
       return worst;
     }""")
     assert worst[0] >= 4.5, worst
-
-
-def test_levels_of_marks() -> None:
-    assert [level(strength) for strength in (0, 0.1, 0.2, 0.5, 0.9, 1)] == [0, 0, 1, 2, 3, 4]
-
-
-def test_a_missing_jinja_is_answered_with_the_command(facts: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
-    with pytest.raises(StraysError, match=r"pip install 'strays\[report\]'"):
-        render(facts)
 
 
 @pytest.mark.parametrize("n", [3, 4])

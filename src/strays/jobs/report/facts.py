@@ -15,9 +15,9 @@ from strays.encoders import Progress
 from strays.jobs.report.curves import curves, measured, sample_to_judge, why_no_curves
 from strays.jobs.report.points import points
 from strays.jobs.report.safe import cut
-from strays.jobs.report.scored import Scored
+from strays.jobs.report.scored_texts import ScoredTexts
 from strays.jobs.scan import Scan
-from strays.jobs.score import OpenProgress
+from strays.jobs.score import OpenProgress, no_bar
 from strays.model import TextOutlierDetector
 from strays.model.explanation import Explanation, Neighbour, rank_in_words
 from strays.model.labels import WORD, parse_labels
@@ -34,26 +34,22 @@ NEIGHBOURS = 2
 def facts(
     found: Scan,
     *,
-    fitted_here: bool,
     top: int = 50,
     title: str | None = None,
     random_state: int = 0,
-    progress: OpenProgress,
+    progress: OpenProgress = no_bar,
 ) -> dict[str, Any]:
-    """All that a report says of a scanned file.
-
-    fitted_here tells whether the model was fitted on the file itself and its labels, or comes from elsewhere.
-    """
-    scored = Scored.of(found)
+    """All that a report says of a scanned file."""
+    scored, fitted_here = ScoredTexts.of(found), found.fitted_here
     oddest = scored.oddest(top, known=not fitted_here)  # what the model was told of is no find
     with progress("explaining") as show:
         explained = explain(found.model, scored, oddest, show)
     with progress("measuring") as show:
-        quality = _quality(found, scored, fitted_here, random_state, show)
+        quality = _quality(found, scored, random_state, show)
     with progress("drawing the map") as show:
         map_ = points(found.model, scored, oddest, random_state=random_state, progress=show)
     return {
-        **head(found, scored, fitted_here, title),
+        **head(found, scored, title),
         "scores": score_histogram(found.model, scored),
         "p_values": p_value_histogram(found.model, scored, fitted_here),
         "oddest": explained,
@@ -63,7 +59,7 @@ def facts(
     }
 
 
-def head(found: Scan, scored: Scored, fitted_here: bool, title: str | None) -> dict[str, Any]:
+def head(found: Scan, scored: ScoredTexts, title: str | None) -> dict[str, Any]:
     """What was scanned, and with what."""
     info = found.model.info()
     return {
@@ -79,13 +75,13 @@ def head(found: Scan, scored: Scored, fitted_here: bool, title: str | None) -> d
         "flagged_are": info["flags"],
         "encoder": info["encoder"]["name"],
         "detector": {"name": info["detector"]["name"], "says": info["detector"]["says"]},
-        "fitted_here": fitted_here,
+        "fitted_here": found.fitted_here,
         "fitted_on": info["fitted_on"],
         "lowest_p_value": info["lowest_p_value"],
     }
 
 
-def score_histogram(model: TextOutlierDetector, scored: Scored) -> dict[str, Any]:
+def score_histogram(model: TextOutlierDetector, scored: ScoredTexts) -> dict[str, Any]:
     """How many texts score how high, how many of them are flagged, and the score that is flagged above."""
     counts, edges = np.histogram(scored.score, bins=SCORE_BINS)
     flagged, _ = np.histogram(scored.score[scored.flagged], bins=edges)
@@ -98,7 +94,7 @@ def score_histogram(model: TextOutlierDetector, scored: Scored) -> dict[str, Any
     }
 
 
-def p_value_histogram(model: TextOutlierDetector, scored: Scored, fitted_here: bool) -> dict[str, Any]:
+def p_value_histogram(model: TextOutlierDetector, scored: ScoredTexts, fitted_here: bool) -> dict[str, Any]:
     """How p-values are spread, beside the even spread they would have were all texts normal, and what that says."""
     counts, edges = np.histogram(scored.p_value, bins=P_VALUE_BINS, range=(0, 1))
     n = len(scored.p_value)
@@ -119,7 +115,7 @@ def p_value_histogram(model: TextOutlierDetector, scored: Scored, fitted_here: b
 
 
 def explain(
-    model: TextOutlierDetector, scored: Scored, which: np.ndarray, progress: Progress | None = None
+    model: TextOutlierDetector, scored: ScoredTexts, which: np.ndarray, progress: Progress | None = None
 ) -> list[dict[str, Any]]:
     """Some texts with what raises their scores and what they are like."""
     texts = [cut(scored.texts[i], SHOWN) for i in which]
@@ -165,13 +161,13 @@ def _neighbours(neighbours: Sequence[Neighbour], flagged: set[str]) -> list[dict
     ]
 
 
-def _quality(found: Scan, scored: Scored, fitted_here: bool, random_state: int, progress: Progress) -> dict[str, Any]:
+def _quality(found: Scan, scored: ScoredTexts, random_state: int, progress: Progress) -> dict[str, Any]:
     """Curves where labels allow them, from scores that are fair; else why not."""
-    y = parse_labels(found.corpus.labels, len(found.corpus.labels)) if fitted_here else scored.y
+    y = parse_labels(found.corpus.labels, len(found.corpus.labels)) if found.fitted_here else scored.y
     why_not = why_no_curves(y)
     if why_not:
         return {"why_not": why_not}
-    if not fitted_here:
+    if not found.fitted_here:
         return {"by": "the model", **curves(scored.y, scored.score)}
     chosen = sample_to_judge(y)
     texts = [found.corpus.texts[i] for i in chosen]

@@ -10,7 +10,7 @@ from strays.detectors.sampling import evenly
 from strays.encoders import Progress
 from strays.jobs.report.layout import layout
 from strays.jobs.report.safe import one_line
-from strays.jobs.report.scored import Scored
+from strays.jobs.report.scored_texts import ScoredTexts
 from strays.model import TextOutlierDetector
 from strays.model.labels import WORD
 from strays.model.scoring import embed
@@ -27,7 +27,7 @@ GRID = 9999
 
 def points(
     model: TextOutlierDetector,
-    scored: Scored,
+    scored: ScoredTexts,
     oddest: np.ndarray,
     *,
     random_state: int,
@@ -53,7 +53,7 @@ def points(
     }
 
 
-def on_the_map(scored: Scored, oddest: np.ndarray) -> np.ndarray:
+def on_the_map(scored: ScoredTexts, oddest: np.ndarray) -> np.ndarray:
     """Which texts: all, or the oddest, the labelled and the flagged ones and an even sample of the others."""
     n = len(scored.texts)
     if n <= MOST_POINTS:

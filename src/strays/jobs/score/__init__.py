@@ -7,7 +7,7 @@ from strays.jobs.score.chunks import Remaining, ScoredChunk, Task, WrittenChunk
 from strays.jobs.score.engine import Engine
 from strays.jobs.score.files import score_files
 from strays.jobs.score.plan import Plan
-from strays.jobs.score.progress import OpenProgress, RowProgress
+from strays.jobs.score.progress import OpenProgress, RowProgress, no_bar
 from strays.jobs.score.rows import SCORE_FIELDS, Scorer, ScoreSummary, flag_rows, score_texts
 from strays.jobs.score.stream import check_output, score_table, stream_format, write_scored
 
@@ -25,6 +25,7 @@ __all__ = [
     "WrittenChunk",
     "check_output",
     "flag_rows",
+    "no_bar",
     "score_files",
     "score_table",
     "score_texts",

@@ -10,10 +10,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 OpenProgress = Callable[[str], AbstractContextManager[Callable[[int, int | None], None]]]
 
 
+def no_bar(title: str) -> AbstractContextManager[Callable[[int, int | None], None]]:
+    """Open no bar at all."""
+    return nullcontext(lambda done, total=None: None)
+
+
 class RowProgress:
     """Counts rows and shows them on a bar. `within` is the callback for an encoder."""
 
-    def __init__(self, open_bar: OpenProgress | None = None) -> None:
+    def __init__(self, open_bar: OpenProgress = no_bar) -> None:
         self._open_bar = open_bar
         self._show: Callable[[int, int | None], None] = lambda done, total: None
         self._done = self._new = self._in_hand = 0
@@ -25,7 +30,7 @@ class RowProgress:
         """Show a bar that starts at rows done already; these do not count for the speed."""
         self._done, self._new, self._in_hand, self._total = done, 0, 0, total
         start = time.perf_counter()
-        with self._open_bar(title) if self._open_bar else nullcontext(self._show) as self._show:
+        with self._open_bar(title) as self._show:
             self._show(done, total)
             yield
         self._seconds = time.perf_counter() - start

@@ -57,8 +57,8 @@ def report(
 ) -> None:
     """Write a page about a file: its oddest texts explained, a map of all, scores and p-values, curves."""
     from strays.apps.cli import terminal
-    from strays.jobs.report.job import KEPT_EXAMPLES, check_page, judge_table, without_map, write_report
-    from strays.jobs.scan import scan_table
+    from strays.jobs.report.report import KEPT_EXAMPLES, Report, check_page
+    from strays.jobs.scan import scan_table, scan_with
     from strays.tables import open_table
 
     rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate)
@@ -80,7 +80,7 @@ def report(
         }
         fitting |= {"normalize": normalize, "max_length": max_length, "precision": precision}
         refuse_beside_a_model({name: value for name, value in fitting.items() if value is not None})
-        found = judge_table(loaded_model(model, device, rules), table, **shared)
+        found = scan_with(loaded_model(model, device, rules), table, **shared)
     else:
         found = scan_table(
             table,
@@ -92,18 +92,13 @@ def report(
             **rules,
             **shared,
         )
-    facts = write_report(
-        found,
-        out,
-        fitted_here=model is None,
-        top=top,
-        title=title,
-        random_state=seed,
-        progress=terminal.progress_bar,
-    )
+    made = Report.of(found, top=top, title=title, random_state=seed, progress=terminal.progress_bar)
+    with terminal.progress_bar("writing"):
+        made.write(out)
     if as_json and out != "-":
-        terminal.print_json(without_map(facts))
+        typer.echo(made.json())
         return
+    facts = made.facts
     terminal.say(f"{facts['n_flagged']:,} of {facts['n_texts']:,} texts flagged: {facts['flagged_are']}.")
     terminal.say_without_text(facts["n_without_text"])
     if out != "-":

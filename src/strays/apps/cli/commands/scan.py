@@ -75,7 +75,7 @@ def scan(
         out_format = stream_format(table, out, out_format)
         check_output(table, out, out_format)
     if report:
-        from strays.jobs.report.job import KEPT_EXAMPLES, MOST_SHOWN, SHOWN_TEXTS, check_page, write_report
+        from strays.jobs.report.report import KEPT_EXAMPLES, MOST_SHOWN, SHOWN_TEXTS, Report, check_page
 
         if report == "-":
             raise UsageError("--report names a file; strays report --out - writes the page to stdout")
@@ -95,7 +95,9 @@ def scan(
     )
     if report:
         shown = min(max(top, SHOWN_TEXTS), MOST_SHOWN)
-        write_report(found, report, fitted_here=True, top=shown, random_state=seed, progress=terminal.progress_bar)
+        made = Report.of(found, top=shown, random_state=seed, progress=terminal.progress_bar)
+        with terminal.progress_bar("writing"):
+            made.write(report)
     if out:
         write_scored(table, out, found.scores, out_format=out_format, safe_cells=safe_cells)
     if out == "-":

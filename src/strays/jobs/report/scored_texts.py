@@ -11,8 +11,17 @@ from strays.model.labels import parse_labels
 
 
 @dataclass(frozen=True)
-class Scored:
-    """The texts of a scanned file, one entry for each row that has one, oddest or not."""
+class ScoredTexts:
+    """The texts of a scanned file in its order, one entry for each row that has one.
+
+    >>> rows = np.arange(3)
+    >>> texts = ScoredTexts(["a", "b", "c"], rows, y=np.array([0, -1, 0]), score=np.array([1.0, 3.0, 2.0]),
+    ...                     p_value=np.array([0.9, 0.1, 0.5]), flagged=np.array([False, True, False]))
+    >>> texts.oddest(2).tolist()
+    [1, 2]
+    >>> texts.oddest(2, known=False).tolist()
+    [2, 0]
+    """
 
     texts: list[str]
     rows: np.ndarray
@@ -22,7 +31,7 @@ class Scored:
     flagged: np.ndarray
 
     @classmethod
-    def of(cls, found: Scan) -> Scored:
+    def of(cls, found: Scan) -> ScoredTexts:
         """What a scan found, without the rows that have no text."""
         rows = np.array(found.corpus.rows, dtype=int)
         scores = found.scores
