@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.common import write_json
 from strays import TextOutlierDetector
 from strays.encoders import load_encoder
-from strays.model.explanation import split
+from strays.model.segments import split
 from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
 
 TRAINED = 1500

@@ -89,7 +89,7 @@ def test_too_few_texts_for_a_promise_send_all() -> None:
 
 @pytest.mark.parametrize("recall", [0.0, 1.0, -0.1, 98.0, float("nan")])
 def test_recalls_that_cannot_be(recall: float) -> None:
-    with pytest.raises(UsageError, match="a share between 0 and 1"):
+    with pytest.raises(UsageError, match="must be strictly between 0 and 1"):
         pairs(np.random.default_rng(0), 200).cut(1.0, recall)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import unicodedata
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from rich.console import Console
 from strays import TextOutlierDetector
 from strays.apps.cli.terminal import show_explanation
 from strays.errors import DataError, ModelError, UsageError
-from strays.model.explanation import MOST_SEGMENTS, Examples, Explanation, effects, pieces, split
+from strays.model.examples import Examples
+from strays.model.explanation import Explanation, effects, pieces
 from strays.model.folder import load_folder, save_folder
+from strays.model.segments import MOST_SEGMENTS, split
 from tests.conftest import HashEncoder, farm_texts
 
 
@@ -167,11 +170,23 @@ def test_many_are_explained_as_one_by_one_with_one_call_of_the_encoder(model: Te
     texts = ["the cat sleeps, cheap pills", "word", "one clause, another clause, a third", "word"]
     alone = [model.explain(text) for text in texts]
     model.encoder_.seen.clear()
-    assert model.explain_many(texts) == alone
+    together = model.explain_many(texts)
     assert len(model.encoder_.seen) == 1
+    for found, expected in zip(together, alone, strict=True):
+        assert _without_scores(found) == _without_scores(expected)
+        assert found.anomaly_score == pytest.approx(expected.anomaly_score)
+        assert _effects(found) == pytest.approx(_effects(expected), abs=1e-9)
     assert model.explain_many([]) == []
     with pytest.raises(DataError, match="no text to explain"):
         model.explain_many(["a text", "  "])
+
+
+def _without_scores(explanation: Explanation) -> Explanation:
+    return replace(explanation, anomaly_score=0.0, segments=[])
+
+
+def _effects(explanation: Explanation) -> dict[tuple[int, int], float]:
+    return {(segment.start, segment.end): segment.effect for segment in explanation.segments}
 
 
 def test_a_saved_model_explains_the_same(model: TextOutlierDetector, tmp_path) -> None:

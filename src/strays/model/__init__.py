@@ -1,4 +1,18 @@
-"""The text outlier detector and what it is made of: fitting, calibration, explanation, labels, cascade, persistence."""
+"""TextOutlierDetector and what it is made of. Modules import only from the lines above their own.
+
+labels                   what a person said of a text: 'normal', 'anomaly' or nothing
+calibration              p-values, and the threshold rules: which texts are flagged
+scores                   what a model says of texts: their scores, p-values and flags
+segments, examples       the parts of a text; texts kept to explain others with
+scoring                  texts to embeddings and anomaly scores
+folder                   a saved model on disk: the two files of a folder
+fitting                  fit a detector, and score texts it has not seen
+explanation              why a text scores as it does
+cascade                  a cheap head that tells which texts a model could flag
+persistence              a fitted model to a config and arrays, and back
+text_outlier_detector    the model
+cascade_scorer           scores like a model with a cascade, at a fraction of the cost
+"""
 
 from __future__ import annotations
 

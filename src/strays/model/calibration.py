@@ -1,4 +1,4 @@
-"""From scores to p-values, and from what a user can stand to a threshold.
+"""From scores to p-values, and from p-values to flags: the threshold rules.
 
     p(x) = (1 + how many of m held-out normals score at least T(x)) / (m + 1)
 
@@ -19,6 +19,7 @@ Bates et al. 2023).
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
@@ -27,7 +28,7 @@ import numpy as np
 
 from strays.detectors.array_spec import ArraySpec, check_arrays
 from strays.detectors.sampling import evenly
-from strays.errors import UsageError
+from strays.errors import StraysWarning, UsageError
 
 Rule = Literal["max_false_alarms", "max_false_share", "flag_rate", "top"]
 # Scores kept of a corpus, and texts held out of one: more change no threshold that matters.
@@ -64,23 +65,24 @@ def threshold(
     top: int | None = None,
 ) -> Threshold:
     """A threshold from the one option that is given."""
-    options = {
+    rules = {
         "max_false_alarms": max_false_alarms,
         "max_false_share": max_false_share,
         "flag_rate": flag_rate,
         "top": top,
     }
-    given = {rule: value for rule, value in options.items() if value is not None}
+    given = {rule: value for rule, value in rules.items() if value is not None}
     if len(given) != 1:
-        got = " and ".join(given) or "none of them"
-        raise UsageError(f"got {got}; expected exactly one of {', '.join(options)}")
+        got = " and ".join(f"{{{rule}}}" for rule in given) or "none"
+        one_of = ", ".join(f"{{{rule}}}" for rule in rules)
+        raise UsageError(f"got {got}; give exactly one of {one_of}", param=tuple(rules))
     rule, value = next(iter(given.items()))
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise UsageError(f"{rule} is {value!r}; expected a number")
+        raise UsageError(f"{{{rule}}} is {value!r}; must be a number", param=rule)
     if rule == "top" and (value != int(value) or value < 0):
-        raise UsageError(f"top is {value}; expected a whole number of texts, 0 or more")
+        raise UsageError(f"{{top}} is {value}; must be a whole number of texts, 0 or more", param="top")
     if rule != "top" and not 0 <= value <= 1:
-        raise UsageError(f"{rule} is {value}; expected a share between 0 and 1")
+        raise UsageError(f"{{{rule}}} is {value}; must be between 0 and 1", param=rule)
     return Threshold(rule, value)
 
 
@@ -116,10 +118,6 @@ class Calibration:
         """At most 5 % false alarms, or, with few held-out texts, the lowest rate they can tell."""
         return Threshold("max_false_alarms", max(0.05, self.lowest_p_value))
 
-    def fewest_flagged(self, wanted: Threshold, n: int) -> int:
-        """How many of n texts scored together must share the lowest p-value for max_false_share to flag any."""
-        return math.ceil(n * self.lowest_p_value / max(wanted.value, 1e-12) - 1e-9)
-
     def p_value(self, scores: np.ndarray) -> np.ndarray:
         """The share of fresh normal texts expected to score at least this high; ties count as at least."""
         m = len(self.normal_scores)
@@ -147,6 +145,28 @@ class Calibration:
             flags[np.argsort(-scores, kind="stable")[: int(wanted.value)]] = True
             return flags
         return scores > self.offset(wanted, scores)
+
+    def warn_if_too_fine(self, wanted: Threshold) -> None:
+        """Warn of a rule by which nothing can be flagged, as the held-out texts are too few to tell such odd ones."""
+        if wanted.rule.startswith("max_") and wanted.value < self.lowest_p_value:
+            message = (
+                f"{{{wanted.rule}}}={wanted.value:g} is finer than {len(self.normal_scores)} held-out normal texts can "
+                f"tell (no p-value is below {self.lowest_p_value:.2g}), so nothing will be flagged. Fit on more texts, "
+                "allow more false alarms, or use {flag_rate}"
+            )
+            warnings.warn(StraysWarning(message, param=(wanted.rule, "flag_rate")), stacklevel=3)
+
+    def warn_if_none_flagged(self, wanted: Threshold, flagged: np.ndarray) -> None:
+        """Warn where max_false_share flags none of the texts scored together, and say how many it would take."""
+        if wanted.rule == "max_false_share" and wanted.value and len(flagged) and not flagged.any():
+            fewest = math.ceil(len(flagged) * self.lowest_p_value / max(wanted.value, 1e-12) - 1e-9)
+            message = (
+                f"nothing is flagged: with {len(self.normal_scores)} held-out normal texts no p-value is below "
+                f"{self.lowest_p_value:.2g}, so at least {fewest} of these {len(flagged)} texts would have to be that "
+                f"odd for {wanted.value:g} of them to be false. Fit on more texts, allow a larger share, or use "
+                "{max_false_alarms}"
+            )
+            warnings.warn(StraysWarning(message, param="max_false_alarms"), stacklevel=3)
 
 
 def _score_exceeded_by(ascending: np.ndarray, count: int) -> float:

@@ -25,6 +25,7 @@ from strays.encoders import Encoder, LoadedEncoder, load_encoder
 from strays.encoders.sources import is_static
 from strays.errors import ModelError, UsageError
 from strays.model.calibration import MOST_KEPT
+from strays.model.scoring import require_same_encoder
 
 RECALL = 0.98
 LANDMARKS, PENALTY, FOLDS = 2048, 0.3, 5
@@ -114,18 +115,15 @@ class Cascade:
 
     def value(self, texts: list[str]) -> np.ndarray:
         """The head's value of every text."""
-        expected = self.expected_fingerprint
-        if expected is not None and getattr(self.encoder, "fingerprint", None) != expected:
-            raise ModelError(
-                f"the encoder {self.encoder!r:.200} is not the one this cascade was fitted with (its weights or "
-                "settings differ). Use the same encoder, or fit again"
-            )
+        require_same_encoder(self.encoder, self.expected_fingerprint, "cascade")
         return self.head.values(_embed(self.encoder, texts)) if texts else np.empty(0)
 
     def cut(self, offset: float, recall: float = RECALL) -> Cut:
         """Where to cut so that `recall` of what scores above `offset` is sent to the full model."""
         if not 0 < recall < 1:
-            raise UsageError(f"recall is {recall:g}; expected a share between 0 and 1, both left out, such as {RECALL}")
+            raise UsageError(
+                f"{{recall}} is {recall:g}; must be strictly between 0 and 1, such as {RECALL}", param="recall"
+            )
         k = math.ceil((1 - recall) * (int((self.scores > offset).sum()) + 1) - 1e-9)
         n = math.ceil(k / (1 - recall) - 1e-9) - 1
         if n > len(self.scores):
@@ -164,7 +162,8 @@ def static_encoder_of(encoder: Encoder) -> LoadedEncoder:
     if settings is None:
         raise UsageError(
             f"a cascade needs an encoder that strays loads by name, to distil it; got {encoder!r:.60}. Pass a cheap "
-            "encoder object as cascade="
+            "encoder object as {cascade}",
+            param="cascade",
         )
     if is_static(settings.name):
         raise UsageError(f"the encoder {settings.name!r} is static already, so that a cascade would gain nothing")

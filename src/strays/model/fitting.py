@@ -1,4 +1,4 @@
-"""A detector is fitted, and says what it thinks of normal texts that it has not seen: calibration rests on those.
+"""Fit a detector, and score normal texts that it has not seen: calibration rests on those.
 
 Few texts are all held out in turn, in folds, and the detector is fitted on all of them; of many, and where scores do
 not compare from fit to fit, a share is held out once for all. calibration.py says what either is worth.
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import clone
 
-from strays.detectors import Detector
-from strays.errors import DataError
+from strays.detectors import DETECTORS, Detector, detector_class
+from strays.errors import DataError, UsageError
 from strays.model.calibration import MOST_KEPT
 
 # Fewer different texts than this leave nothing to compare a text with.
@@ -34,6 +34,54 @@ class Fitted:
     held_out: np.ndarray
     held_out_scores: np.ndarray
     n_folds: int
+
+    def scores_as_if_unseen(self, training_scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The scores of the training rows, held-out ones where there are such, and which are as if never seen."""
+        if self.detector.left_out_scores:
+            return training_scores, y >= 0
+        scores, unseen = training_scores.copy(), np.zeros(len(y), dtype=bool)
+        scores[self.held_out], unseen[self.held_out] = self.held_out_scores, True
+        return scores, unseen
+
+
+@dataclass(frozen=True)
+class FitSummary:
+    """What a model was fitted on. Its p-values rest on `n_held_out` texts: a share, or all in `n_folds` turns."""
+
+    n_texts: int
+    n_normal: int
+    n_anomaly: int
+    n_unlabelled: int
+    n_held_out: int
+    n_folds: int = 0
+
+    @classmethod
+    def of(cls, y: np.ndarray, fitted: Fitted) -> FitSummary:
+        """Of a fit on rows with these labels."""
+        return cls(
+            n_texts=len(y),
+            n_normal=int((y > 0).sum()),
+            n_anomaly=int((y < 0).sum()),
+            n_unlabelled=int((y == 0).sum()),
+            n_held_out=len(fitted.held_out_scores),
+            n_folds=fitted.n_folds,
+        )
+
+
+def make_detector(asked: str | Detector, random_state: int | None) -> Detector:
+    """An unfitted detector by name, or like the object given; one that takes a seed and has none gets this one."""
+    if isinstance(asked, str):
+        detector = detector_class(asked)()
+    elif isinstance(asked, Detector):
+        detector = clone(asked)
+    else:
+        raise UsageError(
+            f"{{detector}} is {asked!r:.80}; must be one of {', '.join(DETECTORS)}, or an object from strays.detectors",
+            param="detector",
+        )
+    if "random_state" in detector.get_params() and detector.random_state is None:
+        detector.set_params(random_state=random_state)
+    return detector
 
 
 def fit_and_hold_out(
@@ -56,7 +104,7 @@ def require_variety(texts: list[str], y: np.ndarray) -> None:
     presumed_normal = {text for text, label in zip(texts, y, strict=True) if label >= 0}
     if texts and not presumed_normal:
         raise DataError(
-            f"all {len(texts)} texts are labelled anomaly; expected normal or unlabelled texts too, to learn from"
+            f"all {len(texts)} texts are labelled anomaly; normal or unlabelled texts are needed too, to learn from"
         )
     if len(presumed_normal) < FEWEST_TEXTS:
         raise DataError(

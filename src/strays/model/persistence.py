@@ -1,4 +1,4 @@
-"""A fitted model to a config and arrays, and back; persistence.py writes and reads their folder.
+"""A fitted model to a config and arrays, and back. folder.py writes and reads these as the two files of a folder.
 
 Only classes from the registry DETECTORS are built, and every value is checked before it is used.
 """
@@ -20,25 +20,17 @@ from strays.encoders.settings import EncoderSettings, whole_number
 from strays.errors import ModelError
 from strays.model.calibration import Calibration, Threshold, threshold
 from strays.model.cascade import Cascade
-from strays.model.explanation import Examples
+from strays.model.examples import Examples
+from strays.model.fitting import FitSummary
 from strays.model.folder import load_folder, save_folder
 
-
-@dataclass(frozen=True)
-class FitSummary:
-    """What a model was fitted on. Its p-values rest on `n_held_out` texts: a share, or all in `n_folds` turns."""
-
-    n_texts: int
-    n_normal: int
-    n_anomaly: int
-    n_unlabelled: int
-    n_held_out: int
-    n_folds: int = 0
+# How much of a fingerprint tells models apart for people.
+VERSION_LENGTH = 16
 
 
 @dataclass(frozen=True)
-class Parts:
-    """All that a fitted model is made of, its detector being fitted."""
+class ModelState:
+    """All that a fitted model is made of."""
 
     encoder: Encoder
     # Where the model was saved: the fingerprint of the encoder it was fitted with.
@@ -54,22 +46,22 @@ class Parts:
     random_state: int | None
 
 
-def save_parts(path: str | Path, parts: Parts) -> None:
+def save_state(path: str | Path, state: ModelState) -> None:
     """Write a model's folder; an older model there is replaced."""
-    name = detector_config(parts.detector)["name"]
+    name = detector_config(state.detector)["name"]
     if name not in DETECTORS:
         raise ModelError(f"a {name} cannot be saved; expected one of {', '.join(DETECTORS)}")
-    save_folder(path, {"strays_version": __version__} | _config(parts), _arrays(parts))
+    save_folder(path, {"strays_version": __version__} | _config(state), _arrays(state))
 
 
-def load_parts(
+def load_state(
     path: str | Path,
     *,
     encoder: Encoder | None = None,
     cascade: Encoder | None = None,
     device: str = "auto",
     cache: bool = True,
-) -> Parts:
+) -> ModelState:
     """Read a model's folder. `encoder` and `cascade` are objects for a model that was fitted with such."""
     config, arrays = load_folder(path)
     try:
@@ -78,7 +70,7 @@ def load_parts(
         if encoder is None and settings is None:
             raise ModelError("was fitted with an encoder object, which is not saved; pass it: load(..., encoder=...)")
         detector = detector_class(config["detector"]["name"])(**config["detector"]["params"])
-        state, examples, calibration, head = (
+        fitted, examples, calibration, head = (
             {key.removeprefix(place): a for key, a in arrays.items() if key.startswith(place)}
             for place in ("detector/", "examples/", "calibration/", "cascade/")
         )
@@ -86,8 +78,8 @@ def load_parts(
             # Models older than the choice of a precision are of full precision.
             asked = EncoderSettings(**{"precision": "full", **settings})
             encoder = load_encoder(**asked.to_dict(), device=device, cache=cache)
-        detector.set_state(state)
-        return Parts(
+        detector.set_state(fitted)
+        return ModelState(
             encoder=encoder,
             expected_fingerprint=config["encoder"]["fingerprint"],
             detector=detector,
@@ -106,14 +98,29 @@ def load_parts(
         raise ModelError(f"{path}: the model's files do not fit together ({error!r:.300}); fit it again") from error
 
 
-def fingerprint(parts: Parts) -> str:
+def fingerprint(state: ModelState) -> str:
     """Hash of all that a score depends on; the threshold, which can be chosen anew, is no part of it."""
-    config = {key: value for key, value in _config(parts).items() if key != "threshold"}
+    config = {key: value for key, value in _config(state).items() if key != "threshold"}
     hashed = hashlib.sha256(json.dumps(config, sort_keys=True, default=repr).encode())
-    for name, array in sorted(_arrays(parts).items()):
+    for name, array in sorted(_arrays(state).items()):
         hashed.update(f"{name} {array.dtype} {array.shape}".encode())
         hashed.update(np.ascontiguousarray(array).tobytes())
     return hashed.hexdigest()
+
+
+def describe(state: ModelState) -> dict[str, Any]:
+    """What a model is, as plain data for people to read."""
+    settings = getattr(state.encoder, "pinned", None)
+    return {
+        "version": fingerprint(state)[:VERSION_LENGTH],
+        "encoder": settings.to_dict() if settings else {"name": type(state.encoder).__name__},
+        "detector": detector_config(state.detector) | {"says": state.detector.describe()},
+        "fitted_on": asdict(state.summary),
+        "lowest_p_value": state.calibration.lowest_p_value,
+        "threshold": asdict(state.threshold),
+        "flags": str(state.threshold),
+        "cascade": _cascade_promise(state),
+    }
 
 
 def detector_config(detector: Detector) -> dict[str, Any]:
@@ -128,17 +135,25 @@ def detector_config(detector: Detector) -> dict[str, Any]:
     }
 
 
-def _config(parts: Parts) -> dict[str, Any]:
-    encoder = _encoder_config(parts.encoder)
+def _cascade_promise(state: ModelState) -> dict[str, Any] | None:
+    """What a cascade would do with the present threshold."""
+    if state.cascade is None or state.threshold.together:
+        return None
+    cut = state.cascade.cut(state.calibration.offset(state.threshold, np.empty(0)))
+    return {"recall": cut.recall, "expected_share": cut.share, "n_held_out": cut.n_held_out}
+
+
+def _config(state: ModelState) -> dict[str, Any]:
+    encoder = _encoder_config(state.encoder)
     return {
-        "encoder": encoder | {"fingerprint": parts.expected_fingerprint or encoder["fingerprint"]},
-        "cascade": _encoder_config(parts.cascade.encoder) if parts.cascade else None,
-        "detector": detector_config(parts.detector),
-        "held_out": parts.held_out,
-        "keep_examples": parts.keep_examples,
-        "random_state": None if parts.random_state is None else int(parts.random_state),
-        "threshold": asdict(parts.threshold),
-        "summary": asdict(parts.summary),
+        "encoder": encoder | {"fingerprint": state.expected_fingerprint or encoder["fingerprint"]},
+        "cascade": _encoder_config(state.cascade.encoder) if state.cascade else None,
+        "detector": detector_config(state.detector),
+        "held_out": state.held_out,
+        "keep_examples": state.keep_examples,
+        "random_state": None if state.random_state is None else int(state.random_state),
+        "threshold": asdict(state.threshold),
+        "summary": asdict(state.summary),
     }
 
 
@@ -150,12 +165,12 @@ def _encoder_config(encoder: Encoder) -> dict[str, Any]:
     }
 
 
-def _arrays(parts: Parts) -> dict[str, np.ndarray]:
-    arrays = {f"detector/{name}": array for name, array in parts.detector.get_state().items()}
-    arrays |= {f"examples/{name}": array for name, array in parts.examples.to_arrays().items()}
-    if parts.cascade:
-        arrays |= {f"cascade/{name}": array for name, array in parts.cascade.to_arrays().items()}
-    return arrays | {f"calibration/{name}": array for name, array in parts.calibration.to_arrays().items()}
+def _arrays(state: ModelState) -> dict[str, np.ndarray]:
+    arrays = {f"detector/{name}": array for name, array in state.detector.get_state().items()}
+    arrays |= {f"examples/{name}": array for name, array in state.examples.to_arrays().items()}
+    if state.cascade:
+        arrays |= {f"cascade/{name}": array for name, array in state.cascade.to_arrays().items()}
+    return arrays | {f"calibration/{name}": array for name, array in state.calibration.to_arrays().items()}
 
 
 def _check_config(config: dict[str, Any]) -> None:

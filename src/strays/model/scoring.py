@@ -1,4 +1,4 @@
-"""Texts to anomaly scores: the detector scores some texts while the encoder is at the next.
+"""Texts to embeddings and anomaly scores: the detector scores some texts while the encoder is at the next.
 
 An encoder may be any object with `encode(texts)`; those that strays loads by name report their progress from within.
 """
@@ -13,6 +13,16 @@ import numpy as np
 
 from strays.encoders import Encoder, Progress, StreamingEncoder, encode
 from strays.encoders.checked import AT_ONCE, one_for_each, streamed
+from strays.errors import ModelError
+
+
+def require_same_encoder(encoder: Encoder, expected: str | None, what: str) -> None:
+    """Raise unless an encoder has the fingerprint that a saved model or cascade expects; without one, any will do."""
+    if expected is not None and getattr(encoder, "fingerprint", None) != expected:
+        raise ModelError(
+            f"the encoder {encoder!r:.200} is not the one this {what} was fitted with: its weights or settings differ. "
+            "Use the same encoder, or fit again"
+        )
 
 
 def embed(encoder: Encoder, texts: list[str], progress: Progress | None = None) -> np.ndarray:

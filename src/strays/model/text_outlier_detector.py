@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from strays.detectors import DETECTORS, Detector, detector_class
+from strays.detectors import Detector
 from strays.encoders import Encoder, Progress, load_encoder
 from strays.encoders.base import check_texts, without_cache
 from strays.encoders.checked import one_for_each
-from strays.errors import DataError, ModelError, StraysWarning, UsageError
+from strays.errors import DataError, ModelError, UsageError
 from strays.model.calibration import Calibration, threshold
 from strays.model.cascade import Cascade, static_encoder_of
-from strays.model.explanation import Examples, Explanation, effects, pieces, split
-from strays.model.fitting import fit_and_hold_out, require_variety
+from strays.model.examples import Examples
+from strays.model.explanation import Explanation, explain_texts
+from strays.model.fitting import FitSummary, fit_and_hold_out, make_detector, require_variety
 from strays.model.labels import parse_labels
-from strays.model.persistence import FitSummary, Parts, detector_config, fingerprint, load_parts, save_parts
+from strays.model.persistence import VERSION_LENGTH, ModelState, describe, fingerprint, load_state, save_state
 from strays.model.scores import RawScores, Scores
-from strays.model.scoring import anomaly_scores, embed
-
-__all__ = ["FitSummary", "Scores", "TextOutlierDetector"]
+from strays.model.scoring import anomaly_scores, embed, require_same_encoder
 
 
 class TextOutlierDetector(BaseEstimator):
@@ -102,58 +100,35 @@ class TextOutlierDetector(BaseEstimator):
         called with (texts done, texts in all) while they are encoded.
         """
         if self.held_out is not None and not 0 < self.held_out < 1:
-            raise UsageError(f"held_out is {self.held_out}; expected a share between 0 and 1, or None")
+            raise UsageError(
+                f"{{held_out}} is {self.held_out}; must be strictly between 0 and 1, or None", param="held_out"
+            )
         if self.keep_examples < 0:
-            raise UsageError(f"keep_examples is {self.keep_examples}; expected 0 or more")
+            raise UsageError(f"{{keep_examples}} is {self.keep_examples}; must be 0 or more", param="keep_examples")
         self._expected_fingerprint = None
         texts = check_texts(texts)
         y = parse_labels(labels, len(texts))
         require_variety(texts, y)
-        detector = self._make_detector()
+        detector = make_detector(self.detector, self.random_state)
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
-        triage = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
-        X = self._encode(texts, progress) if embeddings is None else one_for_each(embeddings, texts)
+        cheap = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
+        X = self._embed(texts, progress) if embeddings is None else one_for_each(embeddings, texts)
         if not np.ptp(X, axis=0).any():
             raise DataError(
                 f"the encoder {self.encoder_!r} cannot tell these texts apart: all {len(texts)} get one embedding. "
                 "Choose an encoder made for their language"
             )
-
         fitted = fit_and_hold_out(detector, X, y, self.held_out, self.random_state)
         self.detector_ = fitted.detector
         self.training_scores_ = self.detector_.anomaly_score(X)
         self.calibration_ = Calibration.from_scores(fitted.held_out_scores, self.training_scores_)
         self.threshold_ = self.calibration_.default_threshold()
         self.examples_ = Examples.choose(texts, X, y, self.keep_examples)
-        self.cascade_ = None
-        if triage:
-            scores, honest = self.training_scores_.copy(), (y >= 0) & detector.left_out_scores
-            if not detector.left_out_scores:
-                scores[fitted.held_out], honest[fitted.held_out] = fitted.held_out_scores, True
-            self.cascade_ = Cascade.fit(triage, texts, scores, honest)
-        self.summary_ = FitSummary(
-            n_texts=len(texts),
-            n_normal=int((y > 0).sum()),
-            n_anomaly=int((y < 0).sum()),
-            n_unlabelled=int((y == 0).sum()),
-            n_held_out=len(fitted.held_out_scores),
-            n_folds=fitted.n_folds,
+        self.cascade_ = (
+            Cascade.fit(cheap, texts, *fitted.scores_as_if_unseen(self.training_scores_, y)) if cheap else None
         )
+        self.summary_ = FitSummary.of(y, fitted)
         return self
-
-    def _make_detector(self) -> Detector:
-        if isinstance(self.detector, str):
-            detector = detector_class(self.detector)()
-        elif isinstance(self.detector, Detector):
-            detector = clone(self.detector)
-        else:
-            raise UsageError(
-                f"detector is {self.detector!r:.80}; expected one of {', '.join(DETECTORS)}, or an object from "
-                "strays.detectors"
-            )
-        if "random_state" in detector.get_params() and detector.random_state is None:
-            detector.set_params(random_state=self.random_state)
-        return detector
 
     # ---- scoring -----------------------------------------------------------------------------------------------------
 
@@ -165,16 +140,7 @@ class TextOutlierDetector(BaseEstimator):
         """The p-values and flags of texts whose anomaly scores are known."""
         self._require_fitted()
         flagged = self.calibration_.flagged(self.threshold_, scores)
-        if self.threshold_.rule == "max_false_share" and self.threshold_.value and len(scores) and not flagged.any():
-            fewest = self.calibration_.fewest_flagged(self.threshold_, len(scores))
-            warnings.warn(
-                f"nothing is flagged: with {self.summary_.n_held_out} held-out normal texts no p-value is below "
-                f"{self.calibration_.lowest_p_value:.2g}, so that at least {fewest} of these {len(scores)} texts would "
-                f"have to be that odd for {self.threshold_.value:g} of them to be false. Fit on more texts, allow a "
-                "larger share, or use max_false_alarms",
-                StraysWarning,
-                stacklevel=2,
-            )
+        self.calibration_.warn_if_none_flagged(self.threshold_, flagged)
         return Scores(scores, self.calibration_.p_value(scores), flagged)
 
     def anomaly_score(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
@@ -184,8 +150,8 @@ class TextOutlierDetector(BaseEstimator):
         """
         self._require_fitted()
         texts = check_texts(texts)
-        self._require_same_encoder()
-        return anomaly_scores(self.encoder_, self._scores_of, texts, progress)
+        require_same_encoder(self.encoder_, self._expected_fingerprint, "model")
+        return anomaly_scores(self.encoder_, self._detector_scores, texts, progress)
 
     def raw_scores(self, texts: Sequence[str], *, progress: Progress | None = None) -> RawScores:
         """The anomaly scores as a scoring job takes them, from a model or from a cascade."""
@@ -217,34 +183,18 @@ class TextOutlierDetector(BaseEstimator):
     ) -> list[Explanation]:
         """Like explain, for several texts, whose pieces are all encoded in one go."""
         self._require_fitted()
-        texts = check_texts(texts)
-        if not all(text.strip() for text in texts):
-            raise DataError("there is no text to explain; expected one that is not blank")
-        spans = [split(text) for text in texts]
-        parts = [[text, *pieces(text, of)] for text, of in zip(texts, spans, strict=True)]
-        if not parts:
-            return []
-        X = self._encode([piece for part in parts for piece in part], progress)
-        ends = np.cumsum([len(part) for part in parts])[:-1]
-        both = zip(np.split(X, ends), np.split(self._scores_of(X), ends), strict=True)
-        return [
-            self._explanation(text, of, x, scores, n_neighbours)
-            for text, of, (x, scores) in zip(texts, spans, both, strict=True)
-        ]
 
-    def _explanation(
-        self, text: str, spans: list[tuple[int, int]], X: np.ndarray, scores: np.ndarray, n_neighbours: int
-    ) -> Explanation:
-        """From the embeddings and scores of a text and then its pieces."""
-        flagged = self.calibration_.flagged(self.threshold_, scores[:1])[0]
-        return Explanation(
-            text,
-            anomaly_score=float(scores[0]),
-            p_value=float(self.calibration_.p_value(scores[:1])[0]),
-            flagged=None if self.threshold_.together else bool(flagged),
-            segments=effects(text, spans, scores[1:]),
-            nearest_normals=self.examples_.nearest(X[0], anomalies=False, n=n_neighbours, besides=text),
-            nearest_anomalies=self.examples_.nearest(X[0], anomalies=True, n=n_neighbours, besides=text),
+        def embed_and_score(pieces: list[str]) -> tuple[np.ndarray, np.ndarray]:
+            X = self._embed(pieces, progress)
+            return X, self._detector_scores(X)
+
+        return explain_texts(
+            check_texts(texts),
+            embed_and_score,
+            self.calibration_,
+            self.threshold_,
+            self.examples_,
+            n_neighbours=n_neighbours,
         )
 
     def set_threshold(
@@ -270,45 +220,18 @@ class TextOutlierDetector(BaseEstimator):
         self.threshold_ = threshold(
             max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top
         )
-        lowest = self.calibration_.lowest_p_value
-        if self.threshold_.rule.startswith("max_") and self.threshold_.value < lowest:
-            warnings.warn(
-                f"{self.threshold_.rule}={self.threshold_.value:g} is finer than {self.summary_.n_held_out} held-out "
-                f"normal texts can tell (no p-value is below {lowest:.2g}), so nothing will be flagged. Fit on more "
-                "texts, allow more false alarms, or use flag_rate",
-                StraysWarning,
-                stacklevel=2,
-            )
+        self.calibration_.warn_if_too_fine(self.threshold_)
         return self
 
     def info(self) -> dict[str, Any]:
         """What this model is, as plain data."""
-        self._require_fitted()
-        settings = getattr(self.encoder_, "pinned", None)
-        return {
-            "version": self.version,
-            "encoder": settings.to_dict() if settings else {"name": type(self.encoder_).__name__},
-            "detector": detector_config(self.detector_) | {"says": self.detector_.describe()},
-            "fitted_on": asdict(self.summary_),
-            "lowest_p_value": self.calibration_.lowest_p_value,
-            "threshold": asdict(self.threshold_),
-            "flags": str(self.threshold_),
-            "cascade": self._cascade_info(),
-        }
-
-    def _cascade_info(self) -> dict[str, Any] | None:
-        """What a cascade would do with the present threshold, as plain data."""
-        if self.cascade_ is None or self.threshold_.together:
-            return None
-        cut = self.cascade_.cut(self.calibration_.offset(self.threshold_, np.empty(0)))
-        return {"recall": cut.recall, "expected_share": cut.share, "n_held_out": cut.n_held_out}
+        return describe(self._state())
 
     # ---- saving ------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Write the model to a folder of JSON and safetensors; an older model there is replaced."""
-        self._require_fitted()
-        save_parts(path, self._parts())
+        save_state(path, self._state())
 
     @classmethod
     def load(
@@ -325,23 +248,23 @@ class TextOutlierDetector(BaseEstimator):
         A model fitted with an encoder object of your own, or with one for its cascade, needs that again; device and
         cache are for the others, as in load_encoder.
         """
-        parts = load_parts(path, encoder=encoder, cascade=cascade, device=device, cache=cache)
+        state = load_state(path, encoder=encoder, cascade=cascade, device=device, cache=cache)
         model = cls(
-            encoder=parts.encoder,
-            detector=clone(parts.detector),
-            held_out=parts.held_out,
-            keep_examples=parts.keep_examples,
-            cascade=cascade or parts.cascade is not None,
-            random_state=parts.random_state,
+            encoder=state.encoder,
+            detector=clone(state.detector),
+            held_out=state.held_out,
+            keep_examples=state.keep_examples,
+            cascade=cascade or state.cascade is not None,
+            random_state=state.random_state,
         )
-        model.encoder_ = parts.encoder
-        model.detector_ = parts.detector
-        model.calibration_ = parts.calibration
-        model.threshold_ = parts.threshold
-        model.summary_ = parts.summary
-        model.examples_ = parts.examples
-        model.cascade_ = parts.cascade
-        model._expected_fingerprint = parts.expected_fingerprint
+        model.encoder_ = state.encoder
+        model.detector_ = state.detector
+        model.calibration_ = state.calibration
+        model.threshold_ = state.threshold
+        model.summary_ = state.summary
+        model.examples_ = state.examples
+        model.cascade_ = state.cascade
+        model._expected_fingerprint = state.expected_fingerprint
         return model
 
     def without_cache(self) -> Self:
@@ -367,21 +290,21 @@ class TextOutlierDetector(BaseEstimator):
     @property
     def fingerprint(self) -> str:
         """Hash of all that a score depends on; the threshold, which can be chosen anew, is no part of it."""
-        self._require_fitted()
-        return fingerprint(self._parts())
+        return fingerprint(self._state())
 
     @property
     def version(self) -> str:
         """The beginning of the fingerprint: what a saved model, a served one and a job are told apart by."""
-        return self.fingerprint[:16]
+        return self.fingerprint[:VERSION_LENGTH]
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     _expected_fingerprint: str | None = None
     cascade_: Cascade | None = None
 
-    def _parts(self) -> Parts:
-        return Parts(
+    def _state(self) -> ModelState:
+        self._require_fitted()
+        return ModelState(
             encoder=self.encoder_,
             expected_fingerprint=self._expected_fingerprint,
             detector=self.detector_,
@@ -395,26 +318,18 @@ class TextOutlierDetector(BaseEstimator):
             random_state=self.random_state,
         )
 
-    def _encode(self, texts: list[str], progress: Progress | None = None) -> np.ndarray:
-        self._require_same_encoder()
+    def _embed(self, texts: list[str], progress: Progress | None = None) -> np.ndarray:
+        require_same_encoder(self.encoder_, self._expected_fingerprint, "model")
         return embed(self.encoder_, texts, progress)
 
-    def _scores_of(self, X: np.ndarray) -> np.ndarray:
-        """The detector's scores of embeddings."""
+    def _detector_scores(self, X: np.ndarray) -> np.ndarray:
+        """The detector's scores of embeddings, computed on the GPU that these come from, if any."""
         if X.shape[1] != self.detector_.n_features_in_:
             raise ModelError(
                 f"the encoder {self.encoder_!r:.200} gives embeddings of {X.shape[1]} numbers, but this model was "
                 f"fitted on {self.detector_.n_features_in_}. Use the same encoder, or fit again"
             )
         return self.detector_.anomaly_score(X, device=getattr(self.encoder_, "scoring_device", "cpu"))
-
-    def _require_same_encoder(self) -> None:
-        expected = self._expected_fingerprint
-        if expected is not None and getattr(self.encoder_, "fingerprint", None) != expected:
-            raise ModelError(
-                f"the encoder {self.encoder_!r:.200} is not the one this model was fitted with (its weights or "
-                "settings differ), so scores would mean nothing. Use the same encoder, or fit again"
-            )
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "detector_"):

@@ -227,7 +227,7 @@ def test_false_share_looks_at_the_whole_file(file: Path, model: Path, strays: Ca
     assert [row["flagged"] == "true" for row in rows] == expected.tolist()
     assert expected.any()
     ran = strays("fit", file, "--model", file.parent / "m", "--encoder", "none/such/folder", "--max-false-share", 3)
-    assert (ran.code, "expected a share between 0 and 1" in ran.err) == (2, True)
+    assert (ran.code, "must be between 0 and 1" in ran.err) == (2, True)
 
 
 def test_stdin_to_stdout(model: Path, strays: Callable[..., Ran]) -> None:
@@ -320,7 +320,7 @@ def test_report_fits_on_the_file_or_takes_a_model(
             "--model and --known, --max-len",
         ),
         (("--out", "page.html", "--label-column", "nope"), 1, "there is no column 'nope'"),
-        (("--out", "page.html", "--flag-rate", 3), 2, "expected a share between 0 and 1"),
+        (("--out", "page.html", "--flag-rate", 3), 2, "must be between 0 and 1"),
     ],
 )
 def test_report_refuses_before_the_work(
@@ -491,7 +491,7 @@ def test_warnings_and_what_a_cascade_cannot_are_told_by_options(
         assert f"error: {rule} looks at the scores of all texts" in ran.err
         assert "use --max-false-alarms or --flag-rate" in " ".join(ran.err.split())
     ran = strays(*score, "--flag-rate", 0.1, "--recall", 2)
-    assert (ran.code, "error: --recall is 2; expected a share between 0 and 1" in ran.err) == (2, True)
+    assert (ran.code, "error: --recall is 2; must be strictly between 0 and 1" in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 from strays.apps.review.background import lower_priority
 from strays.apps.review.desk import Desk
 from strays.apps.review.generation import Generation
-from strays.model.explanation import Neighbour
+from strays.model.examples import Neighbour
 
 # What an encoder reads of a text is shorter than this.
 READ_CHARACTERS = 5000

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from strays.detectors import AutoDetector, Detector
 from strays.encoders import Encoder
 from strays.model import TextOutlierDetector
-from strays.model.explanation import Examples
+from strays.model.examples import Examples
 from strays.model.labels import WORD
 
 # Rows the default detector compares with at the desk: half of what it takes elsewhere, so that refits are quick.

@@ -19,7 +19,8 @@ from strays.jobs.report.scored_texts import ScoredTexts
 from strays.jobs.scan import Scan
 from strays.jobs.score import OpenProgress, no_bar
 from strays.model import TextOutlierDetector
-from strays.model.explanation import Explanation, Neighbour, rank_in_words
+from strays.model.examples import Neighbour
+from strays.model.explanation import Explanation, rank_in_words
 from strays.model.labels import WORD, parse_labels
 from strays.model.scoring import embed
 
