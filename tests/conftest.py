@@ -21,6 +21,15 @@ DEEDS = ["sleeps", "eats", "runs", "waits", "drinks", "plays", "hides", "sings"]
 PLACES = ["in the garden", "on the roof", "near the barn", "by the river", "under the tree", "behind the house"]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that use a browser or Spark have the marker for it."""
+    for item in items:
+        for fixture, marker in (("chromium", "browser"), ("spark", "cluster")):
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(marker)
+
+
 def farm_texts(n: int) -> list[str]:
     """n different short texts about animals."""
     texts = [f"the {c} {d} {p}" for p in PLACES for d in DEEDS for c in CATS]

@@ -52,7 +52,7 @@ class Awkward(runner.Attack):
 
     name = "awkward"
     allowance = 50_000_000
-    seconds = -8.0  # so that two seconds are too long
+    seconds = -5.0  # so that five seconds are too long
 
     def kinds(self) -> list[str]:
         return [
