@@ -315,7 +315,7 @@ def test_a_node_that_does_not_see_the_files_says_so(tmp_path: Path) -> None:
     actor = Actor.__new__(Actor)
     actor._plan = plan
     (told,) = actor(first)
-    assert f"does not see {tmp_path}/none" in json.loads(told["told"][0].as_py())["says"]
+    assert f"does not see {tmp_path}/none" in json.loads(told["told"][0].as_py())["says"][0]
 
 
 # ---- how it is called ------------------------------------------------------------------------------------------------

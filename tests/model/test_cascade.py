@@ -115,7 +115,7 @@ def test_the_head_is_kernel_ridge_regression() -> None:
 
 def test_the_head_learns_the_score_and_not_a_shuffled_one() -> None:
     rng = np.random.default_rng(0)
-    Z = rng.normal(size=(3000, 4)).astype(np.float32)
+    Z = rng.normal(size=(1000, 4)).astype(np.float32)
     scores = np.sin(Z[:, 0]) + Z[:, 1] ** 2
     assert np.corrcoef(Head.fit(Z, scores)[1], scores)[0, 1] > 0.9
     assert abs(np.corrcoef(Head.fit(Z, rng.permutation(scores))[1], scores)[0, 1]) < 0.2

@@ -6,11 +6,14 @@ import csv
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from strays.engines import LocalEngine
+from strays.jobs.score import ScoreSummary, score_files
 from strays.model import RawScores, Scores
 from strays.model.calibration import Calibration, Threshold, threshold
 
@@ -43,8 +46,47 @@ class StandIn:
         return sum(map(len, self.asked))
 
 
+class Estimating(StandIn):
+    """Sends every third text to a full model, as a cascade does, by what the text is."""
+
+    @property
+    def estimates(self) -> bool:
+        return True
+
+    def raw_scores(self, texts: list[str], *, progress: object = None) -> RawScores:
+        scores = super().raw_scores(texts).anomaly_score
+        by_full = np.array([sum(text.encode()) % 3 == 0 for text in texts], dtype=bool)
+        return RawScores(np.where(by_full, scores, np.minimum(scores, 0.5)), by_full)
+
+
+class Stop(BaseException):
+    """Stands for whatever ends a process."""
+
+
+def stopping(model: StandIn, calls: int) -> StandIn:
+    """The model, which ends the process when it is asked for one call more than allowed."""
+    ask = model.raw_scores
+
+    def raw_scores(texts: list[str], *, progress: object = None) -> RawScores:
+        if len(model.asked) == calls:
+            raise Stop
+        return ask(texts)
+
+    model.raw_scores = raw_scores
+    return model
+
+
+def run(source: str | Path, out: str | Path, model: StandIn | None = None, **options: Any) -> ScoreSummary:
+    options = {"part_rows": 10, "engine": LocalEngine()} | options
+    return score_files(model or StandIn(), str(source), str(out), **options)
+
+
 def rows(n: int, mark: str = "") -> list[dict[str, str]]:
     return [{"id": f"{mark}{i}", "text": f"text {mark} number {i}"} for i in range(n)]
+
+
+# The ids of the fixture `folder`, in order.
+ALL = [row["id"] for mark, n in (("a", 25), ("b", 13), ("c", 30)) for row in rows(n, mark)]
 
 
 def write(path: Path, some: list[dict]) -> Path:

@@ -15,7 +15,10 @@ from tests.conftest import farm_texts
 from tests.jobs.score.standin import everything_in, rows, write
 
 REPO = Path(__file__).parents[3]
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL"),
+]
 
 # A process that loads the library once and has its children do the job; each writes down what it is asked to score.
 FORKING = """
@@ -108,14 +111,14 @@ def test_the_command_itself_killed(tmp_path: Path, tiny_bert: Path) -> None:
 
     with pytest.raises(SystemExit):
         main(command("undisturbed")[3:])
-    diary = tmp_path / "killed" / "manifest.jsonl"
+    manifest = tmp_path / "killed" / "manifest.jsonl"
     kills = 0
     for _ in range(2):
-        done = len(diary.read_bytes().splitlines()) if diary.exists() else 0
+        done = len(manifest.read_bytes().splitlines()) if manifest.exists() else 0
         process = subprocess.Popen(command("killed"), stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
         while process.poll() is None and time.monotonic() < deadline:
-            if diary.exists() and len(diary.read_bytes().splitlines()) > done + 2:
+            if manifest.exists() and len(manifest.read_bytes().splitlines()) > done + 2:
                 break
             time.sleep(0.002)
         time.sleep(rng.uniform(0, 0.05))

@@ -1,0 +1,116 @@
+"""Files and folders in, one file or a folder of parts out, or an error that says why not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from strays.errors import DataError, UsageError
+from strays.tables import open_table
+from tests.jobs.score.standin import ALL, StandIn, everything_in, read_parts, rows, run, write
+
+
+@pytest.mark.parametrize("rule", [{}, {"top": 7}, {"max_false_share": 0.4}])
+def test_a_folder_becomes_parts_beside_a_manifest(folder: Path, tmp_path: Path, rule: dict) -> None:
+    out = tmp_path / "out"
+    summary = run(folder, f"{out}/", model := StandIn(**rule))
+    assert [row["id"] for row in read_parts(out)] == ALL
+    visible = [name for name in everything_in(out) if not name.startswith(".")]
+    assert visible == [
+        *(f"a-0000{i}.parquet" for i in range(3)),
+        *(f"b-0000{i}.csv" for i in range(2)),
+        *(f"deep/c-0000{i}.jsonl" for i in range(3)),
+        "manifest.jsonl",
+    ]
+    assert (summary.n_rows, summary.n_parts, summary.n_files, summary.n_resumed_rows) == (68, 8, 4, 0)
+    assert summary.ignored == ("readme.md",)
+    assert summary.rows_per_second > 0
+    flagged = sum(str(row["flagged"]).lower() == "true" for row in read_parts(out))
+    assert flagged == summary.n_flagged
+    assert flagged == model.flag(StandIn().anomaly_score([f"text {i[0]} number {i[1:]}" for i in ALL])).flagged.sum()
+
+
+@pytest.mark.parametrize("name", ["all.parquet", "all.csv", "all.jsonl.gz"])
+@pytest.mark.parametrize("rule", [{}, {"top": 7}])
+def test_a_folder_of_one_kind_becomes_one_file(tmp_path: Path, name: str, rule: dict) -> None:
+    for mark in "ab":
+        write(tmp_path / "in" / f"{mark}.csv", rows(25, mark))
+    summary = run(tmp_path / "in", tmp_path / name, StandIn(**rule))
+    table = open_table(str(tmp_path / name)).read()
+    assert table.column("id").to_pylist() == [row["id"] for mark in "ab" for row in rows(25, mark)]
+    assert (summary.n_rows, summary.n_parts) == (50, 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "in"])
+
+
+def test_rows_without_a_text_pass_through_unscored(tmp_path: Path) -> None:
+    write(tmp_path / "t.csv", [{"id": i, "text": "some" if i % 2 else " "} for i in range(30)])
+    write(tmp_path / "u.csv", [{"id": i, "text": ""} for i in range(3)])
+    summary = run(tmp_path / "t.csv", tmp_path / "out.jsonl", model := StandIn())
+    assert model.asked == [["some"] * 5] * 3
+    assert summary.n_without_text == 15
+    out = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["anomaly_score"] is None for row in out] == [True, False] * 15
+    assert run(tmp_path / "u.csv", tmp_path / "out.jsonl", nothing := StandIn()).n_without_text == 3
+    assert nothing.asked == []
+
+
+def test_parts_in_another_format_and_files_named_alike(tmp_path: Path) -> None:
+    write(tmp_path / "in" / "x.csv", rows(3, "p"))
+    write(tmp_path / "in" / "x.jsonl", rows(3, "q"))
+    write(tmp_path / "in" / "y.csv", rows(3, "r"))
+    run(tmp_path / "in", tmp_path / "out", out_format="parquet")
+    names = ["manifest.jsonl", "x.csv-00000.parquet", "x.jsonl-00000.parquet", "y-00000.parquet"]
+    assert list(everything_in(tmp_path / "out")) == names
+
+
+def test_a_small_job_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Path] = []
+    make = Path.mkdir
+    monkeypatch.setattr(Path, "mkdir", lambda path, *a, **k: (made.append(path), make(path, *a, **k)))
+    run(write(tmp_path / "t.csv", rows(10)), tmp_path / "out.csv")
+    assert made == [tmp_path]  # by write()
+    run(tmp_path / "t.csv", tmp_path / "out.csv", part_rows=9)
+    assert made[-1].name == ".out.csv.strays"
+    assert not made[-1].exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "out", "error", "words"),
+    [
+        ("none", "out/", DataError, "none: no such file or folder"),
+        ("in", "in/out/", UsageError, "is inside the input"),
+        ("in", "in", UsageError, "is the input itself"),
+        ("in", "no/such/out/", DataError, "there is no folder .*no/such"),
+        ("in", "full/", DataError, "a folder with other things in it"),
+        ("in", "in.csv/", DataError, "is a file; expected the name of a folder"),
+        (
+            "in",
+            "all.csv",
+            DataError,
+            r"b\.jsonl.* differ from those of .*Write to a folder: a name for out that ends in a slash",
+        ),
+        ("in", "-", UsageError, "a folder cannot be read from or written to a pipe"),
+        ("in.csv", "in.csv", UsageError, "is the input itself"),
+        ("in.csv", "out", DataError, "its name does not tell its format"),
+        ("full", "out/", DataError, "no file in this folder ends in"),
+        ("blank", "out/", DataError, "no rows in any of its files"),
+        ("scored", "out/", DataError, "already has a column 'p_value'"),
+        ("other", "out/", DataError, "there is no column 'title'"),
+        ("in", "/proc/out/", DataError, "/proc/out: could not be made"),
+    ],
+)
+def test_what_cannot_be_done(folder: Path, tmp_path: Path, monkeypatch, source, out, error, words) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(folder / "b.jsonl", [{"id": 3, "text": "x"}])
+    (folder / "b.csv").unlink()
+    write(tmp_path / "in.csv", rows(3))
+    write(tmp_path / "blank" / "a.csv", [{"text": 1}]).write_text("text\n")
+    write(tmp_path / "scored" / "a.csv", [{"text": 1, "p_value": 0.1}])
+    write(tmp_path / "other" / "a.csv", [{"title": "a"}])
+    write(tmp_path / "other" / "b.csv", [{"text": "a"}])
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txtx").touch()
+    with pytest.raises(error, match=words):
+        run(Path(source), out)
