@@ -59,8 +59,8 @@ def fastembed_style() -> Way:
 
     encoder = load_encoder("default", precision="full", cache=False)
     encoder.encode(["a"])
-    session = onnxruntime.InferenceSession(str(encoder._onnx_model._path("full")))  # type: ignore[attr-defined]
-    tokenizer = encoder._tokenizer  # type: ignore[attr-defined]
+    session = onnxruntime.InferenceSession(str(encoder._choice.onnx_model._path("full")))  # type: ignore[attr-defined]
+    tokenizer = encoder._pretrained.tokenizer  # type: ignore[attr-defined]
 
     def encode(texts: list[str]) -> np.ndarray:
         found = []
@@ -79,7 +79,7 @@ def openvino() -> Way:
     from openvino import AsyncInferQueue, Core, convert_model
 
     from strays.encoders.pretrained import load_model
-    from strays.encoders.tokens import Batch
+    from strays.encoders.tokenizer import Batch
 
     encoder = load_encoder("default", precision="full", cache=False)
     encoder.encode(["a"])
@@ -100,7 +100,7 @@ def openvino() -> Way:
             out[batch.rows] = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
 
         queue.set_callback(keep)
-        for batch in encoder._tokens.batches(texts, 512):  # type: ignore[attr-defined]
+        for batch in encoder._tokenizer.batches(texts, 512):  # type: ignore[attr-defined]
             queue.start_async({"input_ids": batch.ids, "attention_mask": batch.mask}, batch)
         queue.wait_all()
         return out
@@ -207,7 +207,7 @@ def main() -> None:
     typical = {name: median(found) for name, found in rates.items()}
     best = max(rate for name, rate in typical.items() if name.startswith("sentence"))
     encoder = load_encoder("default", cache=False)
-    batches = encoder._tokens.batches(few, 512)  # type: ignore[attr-defined]
+    batches = encoder._tokenizer.batches(few, 512)  # type: ignore[attr-defined]
     tokens = sum(int(batch.lengths.sum()) for batch in batches) / len(few)
     result = {
         "machine": machine("torch", "onnxruntime", "sentence-transformers", "tokenizers", "numpy"),

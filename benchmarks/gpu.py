@@ -94,7 +94,7 @@ def main() -> None:
         long = [" ".join(texts[i : i + 1 + i % 30]) for i in range(300)]
         checked = {"titles": agreement(folder, texts[:2000]), "longer": agreement(folder, long)}
         encoder = load_encoder(str(folder), cache=False)
-        tokens = encoder._tokens  # type: ignore[attr-defined]
+        tokens = encoder._tokenizer  # type: ignore[attr-defined]
         list(tokens.batches(texts[:50_000], 65_536))  # starts its processes
         start = time.perf_counter()
         n_tokens = sum(int(batch.lengths.sum()) for batch in tokens.batches(texts, 65_536))

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from strays import TextOutlierDetector
-from strays.encoders import cores, load_encoder
+from strays.encoders import load_encoder
 from strays.encoders.cache import models_folder
 from strays.encoders.pretrained import load_model
 from strays.encoders.runtimes import onnx_graph, onnx_runtime
+from strays.encoders.runtimes.base import usable_cores
 from strays.encoders.runtimes.packed_bert import PackedBert, padded_attention
 from strays.errors import EncoderError, ModelError, UsageError
 from tests.conftest import farm_texts
@@ -69,8 +70,8 @@ def test_packed_texts_give_what_padded_ones_give(kind: str, pooling: str, reques
 
     encoder = load_encoder(str(request.getfixturevalue(kind)), runtime="torch", pooling=pooling)
     exact = encoder.encode(TEXTS)
-    model = PackedBert(load_model(encoder.folder), encoder._config)  # type: ignore[attr-defined]
-    for batch in encoder._tokens.batches(TEXTS, 100):  # type: ignore[attr-defined]
+    model = PackedBert(load_model(encoder.folder), encoder._pretrained.config)  # type: ignore[attr-defined]
+    for batch in encoder._tokenizer.batches(TEXTS, 100):  # type: ignore[attr-defined]
         lengths = torch.from_numpy(batch.lengths)
         with torch.inference_mode():
             hidden = model(torch.from_numpy(batch.packed), lengths, int(batch.lengths.max()))
@@ -105,7 +106,7 @@ def test_auto_takes_int8_where_it_is_close_enough(tiny_bert: Path, monkeypatch: 
     encoder = load_encoder(str(tiny_bert))
     assert encoder.pinned.precision == "int8"
     assert "int8" in encoder.runs_on
-    monkeypatch.setattr(onnx_runtime, "FAITHFUL", 1.0)
+    monkeypatch.setattr(onnx_runtime, "CLOSE_ENOUGH", 1.0)
     encoder = load_encoder(str(tiny_bert))
     assert encoder.pinned.precision == "full"
     assert "float32" in encoder.runs_on
@@ -164,14 +165,14 @@ def test_models_of_other_kinds_run_on_torch(tiny_bert: Path, tmp_path: Path) -> 
     encoder = load_encoder(str(tmp_path))
     assert encoder.encode(TEXTS).shape == (60, 32)
     assert encoder.runs_on.startswith("PyTorch")
-    with pytest.raises(EncoderError, match="is a distilbert, which strays cannot run in 8 bits"):
+    with pytest.raises(EncoderError, match="is a distilbert, which strays cannot run in int8"):
         load_encoder(str(tmp_path), precision="int8").encode(["a"])
 
 
 def test_a_saved_model_keeps_its_precision(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = TextOutlierDetector(str(tiny_bert), "centroid").fit(TEXTS)
     model.save(tmp_path / "m")
-    monkeypatch.setattr(onnx_runtime, "FAITHFUL", 1.0)  # what auto takes now is another
+    monkeypatch.setattr(onnx_runtime, "CLOSE_ENOUGH", 1.0)  # what auto takes now is another
     loaded = TextOutlierDetector.load(tmp_path / "m")
     assert loaded.info()["encoder"]["precision"] == "int8"
     np.testing.assert_allclose(loaded.anomaly_score(TEXTS), model.anomaly_score(TEXTS), rtol=1e-9)
@@ -230,9 +231,9 @@ def test_only_what_is_missing_is_encoded(tiny_bert: Path) -> None:
 def test_an_encoder_without_cache_keeps_nothing_and_leaves_the_other_as_it_was(tiny_bert: Path) -> None:
     encoder = load_encoder(str(tiny_bert))
     expected = encoder.without_cache().encode(TEXTS)
-    assert not list(load_encoder(str(tiny_bert))._kept(TEXTS))
+    assert not list(load_encoder(str(tiny_bert))._look_up(TEXTS))
     assert np.array_equal(encoder.encode(TEXTS), expected)
-    assert list(load_encoder(str(tiny_bert))._kept(TEXTS))
+    assert list(load_encoder(str(tiny_bert))._look_up(TEXTS))
 
 
 def test_embeddings_of_one_precision_are_not_taken_for_another(tiny_bert: Path) -> None:
@@ -248,9 +249,9 @@ def test_threads_are_those_allowed(said: str, expected: int | None, monkeypatch:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3, 4}, raising=False)
     monkeypatch.setattr(Path, "read_text", lambda self: "250000 100000\n")
-    assert cores.usable_cores() == (expected or 2)
+    assert usable_cores() == (expected or 2)
     monkeypatch.setattr(Path, "read_text", lambda self: "max 100000\n")
-    assert cores.usable_cores() == (expected or 5)
+    assert usable_cores() == (expected or 5)
 
 
 def test_making_a_graph_is_quiet(tiny_bert: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -313,7 +314,7 @@ def test_a_call_that_is_stopped_keeps_nothing(tiny_bert: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         encoder.encode(TEXTS, progress=stop)
     again = load_encoder(str(tiny_bert))
-    assert list(again._kept(TEXTS)) == []  # type: ignore[attr-defined]
+    assert list(again._look_up(TEXTS)) == []  # type: ignore[attr-defined]
 
 
 def test_streaming_leaves_torch_as_it_was(tiny_bert: Path) -> None:

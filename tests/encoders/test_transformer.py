@@ -99,7 +99,7 @@ def test_strange_texts_are_encoded(encoder: TransformerEncoder) -> None:
 def test_what_is_no_list_of_texts_is_refused(encoder: TransformerEncoder) -> None:
     with pytest.raises(DataError, match=r"texts\[1\] is nan \(float\)"):
         encoder.encode(["ok", float("nan")])  # type: ignore[list-item]
-    with pytest.raises(DataError, match=r"pass \[text\]"):
+    with pytest.raises(DataError, match=r"Pass \[text\]"):
         encoder.encode("one string")
     assert encoder.encode([]).shape == (0, 32)
 
@@ -198,7 +198,7 @@ def test_damaged_weights(tiny_bert: Path, tmp_path: Path) -> None:
 def test_damaged_weights_are_no_fault_of_the_runtime(tiny_bert: Path, tmp_path: Path) -> None:
     shutil.copytree(tiny_bert, tmp_path / "m")
     (tmp_path / "m" / "model.safetensors").write_bytes(b"not safetensors at all")
-    with pytest.raises(EncoderError, match=r"^could not load the encoder in .*get its files again$"):
+    with pytest.raises(EncoderError, match=r"^could not load the encoder in .*download its files again$"):
         load_encoder(str(tmp_path / "m"), precision="int8").encode(["a"])
 
 
@@ -252,7 +252,7 @@ def test_what_strays_does_not_run_is_refused_with_a_way_out(tiny_bert: Path, tmp
     with pytest.raises(EncoderError, match=r"Dense module.*pass that object"):
         load_encoder(dense).encode(["a"])
     largest = sentence_folder(tiny_bert, tmp_path / "b", ["Transformer", "Pooling"], {"pooling_mode_max_tokens": True})
-    with pytest.raises(EncoderError, match=r"pools its tokens by max_tokens.*pooling="):
+    with pytest.raises(EncoderError, match=r"pools its tokens by max_tokens.*Set pooling"):
         load_encoder(largest).encode(["a"])
     assert load_encoder(largest, pooling="mean").encode(["a"]).shape == (1, 32)
 
@@ -309,7 +309,7 @@ def test_a_language_of_several_scripts_draws_the_warning_too(encoder: Transforme
 
 @pytest.mark.parametrize("device", ["toaster", "cuda:99"])
 def test_a_device_that_is_not_there(tiny_bert: Path, device: str) -> None:
-    with pytest.raises(UsageError, match=f"device '{device}' cannot be used here.*expected auto, cpu, cuda or mps"):
+    with pytest.raises(UsageError, match=f"device is '{device}', which cannot be used here.*expected auto, cpu, cuda"):
         load_encoder(str(tiny_bert), device=device).encode(["a"])
 
 
@@ -361,7 +361,7 @@ def test_an_encoders_own_files_lead_nowhere_else(way: str, tiny_bert: Path, tmp_
     (folder / "modules.json").write_text(
         json.dumps([{"type": "x.Transformer", "path": ""}, {"type": "x.Pooling", "path": way}])
     )
-    with pytest.raises(EncoderError, match="which is not in it"):
+    with pytest.raises(EncoderError, match="outside of it"):
         _ = load_encoder(str(folder)).fingerprint
 
 
@@ -373,7 +373,7 @@ def test_modules_that_are_none(modules: str, tiny_bert: Path, tmp_path: Path) ->
     folder = tmp_path / "encoder"
     shutil.copytree(tiny_bert, folder)
     (folder / "modules.json").write_text(modules)
-    with pytest.raises(EncoderError, match="get the model's files again"):
+    with pytest.raises(EncoderError, match="download the model's files again"):
         _ = load_encoder(str(folder)).fingerprint
 
 
@@ -393,7 +393,7 @@ def test_a_device_is_no_settings(file: str, tiny_bert: Path, tmp_path: Path) -> 
     (tmp_path / "m" / file).unlink()
     (tmp_path / "m" / file).symlink_to("/dev/full")  # it can be read for ever
     if file == "1_Pooling/config.json":
-        with pytest.raises(EncoderError, match="missing or no plain file; get the model's files again"):
+        with pytest.raises(EncoderError, match="missing or not a plain file; download the model's files again"):
             load_encoder(folder).encode(["the cat"])
     else:  # which a folder may be without
         assert load_encoder(folder).encode(["the cat"]).shape == (1, 32)

@@ -256,7 +256,7 @@ def test_info_is_plain_data() -> None:
         (NORMAL[:5], ["normal"] * 4 + ["spam"], r"labels\[4\] is 'spam'; expected 'normal', 'anomaly'"),
         (NORMAL[:5], [1, 1, 1, 1, -1], r"labels\[0\] is 1"),
         ([*NORMAL[:5], None], None, r"texts\[5\] is None"),
-        ("one text", None, r"pass \[text\]"),
+        ("one text", None, r"Pass \[text\]"),
     ],
 )
 def test_bad_texts_and_labels_are_refused(texts: list, labels: list | None, message: str) -> None:

@@ -1,4 +1,19 @@
-"""Texts in, embeddings out. An encoder never sees a score or a label."""
+"""Texts in, embeddings out. An encoder never sees a score or a label.
+
+Each module imports only from those above it:
+
+    settings            what decides an embedding, and what a model's own files say of it
+    base                what an encoder promises; calling an encoder, whoever wrote it
+    sources             a name -> a local folder with a model's files
+    library_errors      errors of torch, transformers and ONNX Runtime -> EncoderError
+    pretrained          a transformer's folder: config, tokenizer, weights, fingerprint
+    tokenizer           texts -> batches of token ids; tokenizer_workers does it in processes, for a GPU
+    cache/              embeddings stored on disk, and the folder for all that can be made again
+    runtimes/           batches -> embeddings: ONNX Runtime (the int8 graph is runtimes/onnx_graph.py) or PyTorch
+    writing_systems     whether an encoder was made for the script that texts are in
+    transformer         TransformerEncoder: the above, put together
+    distill, static     StaticEncoder ('fast'): a table of word pieces distilled from a transformer
+"""
 
 from __future__ import annotations
 
@@ -26,7 +41,7 @@ def load_encoder(
     tokens_per_batch: int | None = None,
     cache: bool = True,
 ) -> LoadedEncoder:
-    """An encoder by name; its model is loaded when it first encodes.
+    """Load an encoder by name; its files are read when it first encodes.
 
     Parameters
     ----------
@@ -42,25 +57,37 @@ def load_encoder(
     max_length
         Longest text in tokens; longer ones are cut. By default the model's own limit.
     precision
-        'full' or 'int8'; by default int8 on a CPU with ONNX Runtime, where it stays close to the exact embeddings. A
-        saved model remembers which. On a GPU bfloat16 stands for both.
+        'full' or 'int8'; by default int8 on a CPU with ONNX Runtime if it stays close to the exact embeddings. A saved
+        model remembers which. On a GPU both mean bfloat16.
     device
-        'auto' takes a GPU where there is one; static encoders need none.
+        'auto' takes a GPU if there is one; static encoders need none.
     runtime
         'auto', 'onnx' or 'torch'.
     tokens_per_batch
         Tokens in one batch, padding included; by default what suits the machine.
     cache
-        Keep embeddings on disk, and look them up there; see `strays cache`.
+        Store embeddings on disk, and look them up there; see `strays cache`.
+
+    Examples
+    --------
+    >>> load_encoder("fast")
+    StaticEncoder('fast')
+    >>> load_encoder("default", cache=False).encode(["The invoice is attached."]).shape  # doctest: +SKIP
+    (1, 384)
     """
     settings = EncoderSettings(str(name), revision, pooling, normalize, max_length, precision)
     settings.check()
     if runtime not in RUNTIMES:
-        raise UsageError(f"runtime is {runtime!r}; expected one of {', '.join(map(repr, RUNTIMES))}")
+        raise UsageError(
+            f"{{runtime}} is {runtime!r}; expected one of {', '.join(map(repr, RUNTIMES))}", param="runtime"
+        )
     if runtime == "torch" and precision == "int8":
-        raise UsageError("precision is 'int8' and runtime 'torch'; expected precision='full', or runtime='onnx'")
+        raise UsageError(
+            "{precision} is 'int8' and {runtime} is 'torch'; expected precision='full', or runtime='onnx'",
+            param=("precision", "runtime"),
+        )
     if tokens_per_batch is not None and tokens_per_batch < 1:
-        raise UsageError(f"tokens_per_batch is {tokens_per_batch}; expected at least 1")
+        raise UsageError(f"{{tokens_per_batch}} is {tokens_per_batch}; expected at least 1", param="tokens_per_batch")
     if is_static(settings.name):
         from strays.encoders.static import StaticEncoder
 

@@ -1,4 +1,4 @@
-"""What an encoder promises, and how to call one, whoever wrote it."""
+"""What an encoder promises, and how to call one, whoever wrote it: its embeddings are checked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,21 @@ from strays.errors import DataError
 
 # Called with (texts done, texts in all) while an encoder works.
 Progress = Callable[[int, int], None]
+# Rows that `stream` hands on together; their embeddings are then forgotten.
+AT_ONCE = 8192
 
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Anything that turns texts into embeddings. One text's embedding must not depend on the others."""
+    """Anything that turns texts into embeddings. One text's embedding must not depend on the others.
+
+    >>> import numpy as np
+    >>> class Lengths:
+    ...     def encode(self, texts):
+    ...         return np.array([[len(text), text.count(" ")] for text in texts], dtype=np.float32)
+    >>> isinstance(Lengths(), Encoder)
+    True
+    """
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings as float32 of shape (len(texts), dimension)."""
@@ -34,7 +44,7 @@ class StreamingEncoder(Encoder, Protocol):
 
 
 class LoadedEncoder(ABC):
-    """An encoder that strays loads by name, and what it promises besides."""
+    """An encoder that strays loads by name: TransformerEncoder and StaticEncoder."""
 
     settings: EncoderSettings
 
@@ -53,12 +63,12 @@ class LoadedEncoder(ABC):
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Hash of what an embedding depends on."""
+        """Hash of everything that an embedding depends on."""
 
     @property
     @abstractmethod
     def pinned(self) -> EncoderSettings:
-        """The settings that make the same encoder again on another machine, whatever is installed there."""
+        """The settings that give the same encoder on another machine, whatever is installed there."""
 
     @property
     @abstractmethod
@@ -66,34 +76,73 @@ class LoadedEncoder(ABC):
         """What runs the model, in words."""
 
     def without_cache(self) -> Self:
-        """The same encoder, but one that keeps no embeddings on disk and looks none up."""
+        """The same encoder, but one that neither stores embeddings on disk nor looks them up."""
         return self
 
     def without_warnings(self) -> Self:
-        """The same encoder, but one that does not warn of texts in a script that it was not made for."""
+        """The same encoder, but one that does not warn about texts in a script that it was not made for."""
         return self
 
 
 def encode(encoder: Encoder, texts: Sequence[str], progress: Progress | None = None) -> np.ndarray:
-    """Embeddings from any encoder; one that strays did not load is not asked for its progress."""
+    """Embeddings from any encoder; only one that strays loaded is told about `progress`."""
     if isinstance(encoder, LoadedEncoder):
         return encoder.encode(texts, progress=progress)
     return np.asarray(encoder.encode(texts))
 
 
+def stream(
+    encoder: StreamingEncoder, texts: list[str], progress: Progress | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(rows, embeddings of these texts), at least AT_ONCE at a time but for the last, in the encoder's own order."""
+    options = {"progress": progress} if isinstance(encoder, LoadedEncoder) else {}
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    for part in encoder.stream(texts, **options):
+        parts.append(part)
+        if sum(len(rows) for rows, _ in parts) >= AT_ONCE:
+            yield _joined(parts, texts)
+            parts = []
+    if parts:
+        yield _joined(parts, texts)
+
+
 def without_cache(encoder: Encoder) -> Encoder:
-    """The same encoder, but one that keeps no embeddings on disk; one that strays did not load is left as it is."""
+    """The same encoder without a cache on disk; an encoder that strays did not load is returned as it is."""
     return encoder.without_cache() if isinstance(encoder, LoadedEncoder) else encoder
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:
-    """The texts as a list of strings, or an error that names the first that is none."""
+    """The texts as a list of strings; raises an error that names the first entry that is not a string."""
     if isinstance(texts, str):
-        raise DataError("got one string; expected a list of texts. For a single text, pass [text]")
+        raise DataError("{texts} is a single string; expected a list of texts. Pass [text]", param="texts")
     texts = list(texts)
     if set(map(type, texts)) <= {str}:
         return texts
     for i, text in enumerate(texts):
         if not isinstance(text, str):
-            raise DataError(f"texts[{i}] is {text!r:.60} ({type(text).__name__}); expected a string. Drop or fill it")
+            raise DataError(
+                f"{{texts}}[{i}] is {text!r:.60} ({type(text).__name__}); expected a string. Drop or fill it",
+                param="texts",
+            )
     return texts
+
+
+def check_embeddings(X: np.ndarray, texts: list[str]) -> np.ndarray:
+    """The embeddings of these texts; raises an error unless there is one row of finite numbers for each text."""
+    if X.ndim != 2 or len(X) != len(texts):
+        raise DataError(f"the encoder returned shape {X.shape} for {len(texts)} texts; expected one row for each")
+    return _finite(X, texts, np.arange(len(texts)))
+
+
+def _joined(parts: list[tuple[np.ndarray, np.ndarray]], texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    if len(parts) > 1:  # copying a single part would take longer than scoring it on a GPU
+        parts = [(np.concatenate([rows for rows, _ in parts]), np.concatenate([X for _, X in parts]))]
+    rows, X = parts[0]
+    return rows, _finite(X, texts, rows)
+
+
+def _finite(X: np.ndarray, texts: list[str], rows: np.ndarray) -> np.ndarray:
+    if not np.isfinite(X.sum(dtype=np.float64)):  # one NaN or infinity makes the whole sum one
+        bad = rows[~np.isfinite(X).all(axis=1)].min()
+        raise DataError(f"the encoder returned NaN or infinity for text {bad} ({texts[bad]!r:.60})")
+    return X

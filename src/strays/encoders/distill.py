@@ -25,7 +25,7 @@ from safetensors.numpy import load, save
 
 from strays.encoders import sources
 from strays.encoders.base import Progress
-from strays.encoders.failures import LESS_TO_LOAD, loading, running
+from strays.encoders.library_errors import LESS_TO_LOAD, loading, running
 from strays.encoders.pretrained import load_model, load_tokenizer
 from strays.encoders.settings import own_settings
 from strays.errors import EncoderError
@@ -55,7 +55,7 @@ def identity(teacher: Path, pooling: str | None) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def kept_or_made(teacher: Path, pooling: str | None, root: Path, progress: Progress | None = None) -> Distilled:
+def load_or_distil(teacher: Path, pooling: str | None, root: Path, progress: Progress | None = None) -> Distilled:
     """The distillation of a transformer's folder from under `root`, made and kept there at the first call."""
     folder = root / f"{identity(teacher, pooling)[:16]}-{RECIPE}"
     kept = _read(folder)
@@ -85,7 +85,7 @@ def _load(teacher: Path) -> tuple[Any, Any]:
     if n > model.config.vocab_size:
         raise EncoderError(
             f"the tokenizer in {teacher} has ids up to {n - 1:,}, but the model knows {model.config.vocab_size:,}; "
-            "expected a tokenizer and a model that belong together. Get the model's files again"
+            "expected a tokenizer and a model that belong together. Download the model's files again"
         )
     return tokenizer, model
 

@@ -1,16 +1,91 @@
-"""An encoder's parts from its folder, by transformers: from what is there alone, and without a word to the terminal."""
+"""A transformer's folder: its config, tokenizer and weights, how they are used, and the hash of all that.
+
+The files are read by transformers: only what is there, no code that comes with it, nothing on the terminal.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from strays.encoders.failures import loading
+from strays.encoders import sources
+from strays.encoders.library_errors import loading
+from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
+from strays.errors import EncoderError
+from strays.files import sha256
 
 # Never code that comes with the files; transformers would ask on stdin otherwise.
 FILES_ALONE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+# Besides weights and vocabulary, the files that say how to use them.
+CONFIG_FILES = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+
+
+class Pretrained:
+    """The files of a transformer, found and read when they are needed."""
+
+    def __init__(self, settings: EncoderSettings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the files are."""
+        return sources.find_folder(self.settings.name, self.settings.revision)
+
+    @cached_property
+    def config(self) -> Any:
+        """What config.json says of the model."""
+        return load_config(self.folder)
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The tokenizer, as transformers wraps it."""
+        return load_tokenizer(self.folder)
+
+    def model(self) -> Any:
+        """The model with its weights; read anew with every call."""
+        return load_model(self.folder)
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the weights."""
+        return sum(path.stat().st_size for path in sources.weight_files(self.folder))
+
+    @cached_property
+    def shape(self) -> EncoderSettings:
+        """The settings with everything but the precision decided: by the user, else by the model's own files."""
+        given = {key: value for key, value in self.settings.to_dict().items() if value is not None}
+        settings = replace(own_settings(self.folder), **given)
+        with loading(self.folder):
+            limit = position_limit(self.config, self.tokenizer)
+        if settings.pooling not in POOLINGS:
+            raise EncoderError(
+                f"{self.settings.name} pools its tokens by {settings.pooling}; expected {' or '.join(POOLINGS)}. Set "
+                "{pooling} to one of them, or pass an encoder object of your own",
+                param="pooling",
+            )
+        return replace(settings, max_length=min(settings.max_length or limit, limit))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the weights, the vocabulary and the shape: what a full-precision embedding depends on."""
+        files = [*sources.weight_files(self.folder), *sources.vocabulary_files(self.folder)]
+        shape = self.shape.to_dict()
+        parts = [sha256(path) for path in files]
+        parts += [f"{key}={shape[key]}" for key in ("pooling", "normalize", "max_length")]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def cache_key(self, fingerprint: str) -> str:
+        """What embeddings and graphs are stored under: a fingerprint, and the files that say how to use the weights.
+
+        The fingerprint alone decides whether a saved model may be used, so it has to stay what it was in version 0.1.
+        """
+        there = [self.folder / name for name in CONFIG_FILES if (self.folder / name).is_file()]
+        return hashlib.sha256("\n".join([fingerprint, *map(sha256, there)]).encode()).hexdigest()
 
 
 def load_model(folder: Path) -> Any:
@@ -40,7 +115,7 @@ def load_tokenizer(folder: Path) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep transformers' progress bars and load reports off the user's terminal; its settings are put back."""
+    """Keep transformers' progress bars and load reports off the terminal, and restore its settings afterwards."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

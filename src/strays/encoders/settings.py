@@ -18,7 +18,11 @@ LONGEST_NAME, LONGEST_TEXT = 4096, 1_000_000
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """What decides an embedding, besides the weights. None: what the model's own files say."""
+    """What decides an embedding, besides the weights. None: what the model's own files say.
+
+    >>> EncoderSettings("default", max_length=128)
+    EncoderSettings(name='default', revision=None, pooling=None, normalize=None, max_length=128, precision=None)
+    """
 
     name: str
     revision: str | None = None
@@ -28,24 +32,29 @@ class EncoderSettings:
     precision: str | None = None
 
     def check(self) -> None:
-        """Raise unless each of them is something that could be meant; a saved model may say anything."""
+        """Raise if one of them cannot be used; a saved model may hold anything."""
         for what, value in (("name", self.name), ("revision", self.revision)):
             if value is not None and not (
                 isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_NAME
             ):
-                raise UsageError(f"an encoder's {what} is {value!r:.60}; expected a printable string")
+                raise UsageError(f"the encoder's {what} is {value!r:.60}; expected a printable string")
         # A revision becomes part of a path in the hub's cache.
         if self.revision is not None and (".." in self.revision or self.revision.startswith("/")):
-            raise UsageError(f"revision is {self.revision!r:.60}; expected a commit, tag or branch")
+            raise UsageError(
+                f"{{revision}} is {self.revision!r:.60}; expected a commit, tag or branch", param="revision"
+            )
         for what, value, options in (("pooling", self.pooling, POOLINGS), ("precision", self.precision, PRECISIONS)):
             if value is not None and value not in options:
-                raise UsageError(f"{what} is {value!r:.60}; expected {' or '.join(map(repr, options))}")
+                raise UsageError(f"{{{what}}} is {value!r:.60}; expected {' or '.join(map(repr, options))}", param=what)
         if self.normalize not in (None, True, False):
-            raise UsageError(f"normalize is {self.normalize!r:.60}; expected True, False or None")
+            raise UsageError(
+                f"{{normalize}} is {self.normalize!r:.60}; expected True, False or None", param="normalize"
+            )
         if self.max_length is not None and not whole_number(self.max_length, 3, LONGEST_TEXT):
             raise UsageError(
-                f"max_length is {self.max_length!r:.60}; expected at least 3, since two tokens mark a text's ends, and "
-                f"at most {LONGEST_TEXT:,}"
+                f"{{max_length}} is {self.max_length!r:.60}; expected at least 3, since two tokens mark a text's ends, "
+                f"and at most {LONGEST_TEXT:,}",
+                param="max_length",
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,7 +70,7 @@ def own_settings(folder: Path) -> EncoderSettings:
     try:
         modules = {str(module["type"]).rpartition(".")[2]: str(module["path"]) for module in _read_json(modules_file)}
     except (KeyError, TypeError) as error:
-        raise EncoderError(f"{modules_file} does not list modules; get the model's files again") from error
+        raise EncoderError(f"{modules_file} does not list modules; download the model's files again") from error
     foreign = set(modules) - {"Transformer", "Pooling", "Normalize"}
     if foreign:
         raise EncoderError(
@@ -108,20 +117,24 @@ def _read_object(folder: Path, name: str) -> dict[str, Any]:
     """A JSON object from a file of the folder; names are the model's own, and may lead nowhere else."""
     path = folder / name
     if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise EncoderError(f"{folder} names the file {name!r:.60}, which is not in it; get the model's files again")
+        raise EncoderError(
+            f"{folder} names the file {name!r:.60}, which is not in it; download the model's files again"
+        )
     found = _read_json(path)
     if not isinstance(found, dict):
-        raise EncoderError(f"{path} holds a {type(found).__name__}; expected an object. Get the model's files again")
+        raise EncoderError(
+            f"{path} holds a {type(found).__name__}; expected an object. Download the model's files again"
+        )
     return found
 
 
 def _read_json(path: Path) -> Any:
     try:
         if not path.is_file():  # a pipe or device would be read for ever
-            raise EncoderError(f"{path} is missing or no plain file; get the model's files again")
+            raise EncoderError(f"{path} is missing or not a plain file; download the model's files again")
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise EncoderError(f"could not read {path} ({first_line(error)}); get the model's files again") from error
+        raise EncoderError(f"could not read {path} ({first_line(error)}); download the model's files again") from error
 
 
 def whole_number(value: object, low: int = 0, high: float = math.inf) -> bool:

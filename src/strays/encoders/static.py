@@ -1,7 +1,7 @@
-"""`fast`: a text is the sum of its word pieces' rows in a table distilled from a transformer. No torch, no network.
+"""`fast`: a text is the mean of its word pieces' rows in a table distilled from a transformer. No torch, no network.
 
-Tokenizing takes most of the time, so each word is tokenized once and its pieces remembered, where the tokenizer cuts at
-every space whatever the neighbours are, as BERT's do.
+Tokenizing takes most of the time, so each word is tokenized once and its pieces are remembered. This needs a tokenizer
+that cuts at every space whatever the neighbours are, as BERT's do; with any other, texts are tokenized whole.
 """
 
 from __future__ import annotations
@@ -34,13 +34,21 @@ _LOCK = Lock()
 
 
 class StaticEncoder(LoadedEncoder):
-    """Texts to float32 embeddings by a table of word pieces, distilled at the first use and kept.
+    """Texts to float32 embeddings by a table of word pieces, which is distilled at the first use and stored.
 
     Parameters
     ----------
     settings
         `name` is 'fast' (distilled from the default encoder) or 'fast:NAME' (from any other). Embeddings are scaled to
         length 1 and texts cut at 512 pieces unless it says otherwise; pooling and revision are the transformer's.
+
+    Examples
+    --------
+    >>> encoder = StaticEncoder(EncoderSettings("fast"))
+    >>> encoder.runs_on
+    'a table of word pieces'
+    >>> encoder.encode(["The invoice is attached."]).shape  # doctest: +SKIP
+    (1, 256)
     """
 
     def __init__(self, settings: EncoderSettings) -> None:
@@ -106,7 +114,7 @@ class StaticEncoder(LoadedEncoder):
 
     def _distil(self, progress: Progress | None = None) -> distill.Distilled:
         if self._kept is None:
-            self._kept = distill.kept_or_made(self.folder, self.settings.pooling, models_folder(), progress)
+            self._kept = distill.load_or_distil(self.folder, self.settings.pooling, models_folder(), progress)
         return self._kept
 
     @cached_property

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 
 from strays.encoders import Encoder, Progress, StreamingEncoder, encode
-from strays.encoders.checked import AT_ONCE, one_for_each, streamed
+from strays.encoders.base import AT_ONCE, check_embeddings, stream
 from strays.errors import ModelError
 
 
@@ -27,7 +27,7 @@ def require_same_encoder(encoder: Encoder, expected: str | None, what: str) -> N
 
 def embed(encoder: Encoder, texts: list[str], progress: Progress | None = None) -> np.ndarray:
     """The embeddings of texts, checked to be one finite row for each."""
-    X = one_for_each(encode(encoder, texts, progress), texts)
+    X = check_embeddings(encode(encoder, texts, progress), texts)
     if progress:
         progress(len(texts), len(texts))
     return X
@@ -68,7 +68,7 @@ def _while_encoding(
 def _embedded(encoder: Encoder, texts: list[str], progress: Progress | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(rows, embeddings of these texts), some thousand at a time, in the order that is fastest."""
     if isinstance(encoder, StreamingEncoder):
-        yield from streamed(encoder, texts, progress)
+        yield from stream(encoder, texts, progress)
         return
     for start in range(0, len(texts), AT_ONCE):
         block = texts[start : start + AT_ONCE]

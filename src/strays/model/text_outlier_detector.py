@@ -13,8 +13,7 @@ from sklearn.base import BaseEstimator, clone
 
 from strays.detectors import Detector
 from strays.encoders import Encoder, Progress, load_encoder
-from strays.encoders.base import check_texts, without_cache
-from strays.encoders.checked import one_for_each
+from strays.encoders.base import check_embeddings, check_texts, without_cache
 from strays.errors import DataError, ModelError, UsageError
 from strays.model.calibration import Calibration, threshold
 from strays.model.cascade import Cascade, static_encoder_of
@@ -112,7 +111,7 @@ class TextOutlierDetector(BaseEstimator):
         detector = make_detector(self.detector, self.random_state)
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         cheap = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
-        X = self._embed(texts, progress) if embeddings is None else one_for_each(embeddings, texts)
+        X = self._embed(texts, progress) if embeddings is None else check_embeddings(embeddings, texts)
         if not np.ptp(X, axis=0).any():
             raise DataError(
                 f"the encoder {self.encoder_!r} cannot tell these texts apart: all {len(texts)} get one embedding. "

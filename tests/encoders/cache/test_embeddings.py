@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from strays.encoders.cache import EmbeddingCache, clear
-from strays.encoders.cache.chunk import Chunk
+from strays.encoders.cache.block import Block
 from strays.encoders.cache.store import Store
 from strays.errors import StraysWarning, UsageError
 
@@ -390,14 +390,14 @@ def test_a_damaged_file_is_noticed_and_replaced(damage: str, cache: EmbeddingCac
 @pytest.mark.parametrize("bit", [0, 70, 200, 1000, 2100])
 def test_one_bit_is_noticed(cache: EmbeddingCache, monkeypatch: pytest.MonkeyPatch, bit: int) -> None:
     texts = texts_of("t", 0, 3)
-    as_bytes = Chunk.to_bytes
+    as_bytes = Block.to_bytes
 
-    def flipped(chunk: Chunk) -> bytes:
-        value = bytearray(as_bytes(chunk))
+    def flipped(block: Block) -> bytes:
+        value = bytearray(as_bytes(block))
         value[16 + bit // 8] ^= 1 << bit % 8
         return bytes(value)
 
-    monkeypatch.setattr(Chunk, "to_bytes", flipped)
+    monkeypatch.setattr(Block, "to_bytes", flipped)
     cache.put("f", texts, embeddings_of(texts))
     with pytest.warns(StraysWarning, match="an embedding is not what was written"):
         assert not cache.get("f", texts)[0].any()

@@ -14,7 +14,7 @@ import torch
 from strays.apps.server.batches import TOKENS_PER_CORE, TOKENS_PER_ROUND, Batches
 from strays.apps.server.limits import Limits
 from strays.apps.web.busy import BusyError
-from strays.encoders.cores import usable_cores
+from strays.encoders.runtimes.base import usable_cores
 from strays.model import TextOutlierDetector
 
 # Rounds under way at once: while one's texts are prepared, or its scores go out, another keeps the cores busy.

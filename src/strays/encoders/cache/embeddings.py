@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import lmdb
 import numpy as np
 
-from strays.encoders.cache.chunk import DamageError
+from strays.encoders.cache.block import DamageError
 from strays.encoders.cache.folder import (
+    CONTENTS,
     EMBEDDINGS,
-    KEPT,
     cache_folder,
     cache_size,
     check_size,
@@ -58,7 +58,7 @@ class CacheInfo:
 
     def to_words(self) -> dict[str, str]:
         """As names and values to show."""
-        kept = {KEPT[name]: size_in_words(size) for name, size in self.sizes.items()}
+        kept = {CONTENTS[name]: size_in_words(size) for name, size in self.sizes.items()}
         bound = f"{size_in_words(self.max_bytes)} of embeddings" if self.max_bytes else "no embeddings"
         encoders = {f"encoder {name[:12]}": f"{count:,} embeddings" for name, count in self.entries.items()}
         return {"in all": size_in_words(self.n_bytes), "may hold": bound, **kept, **encoders}

@@ -11,7 +11,7 @@ from strays.files import REMOVED, remove_folder
 
 EMBEDDINGS, MODELS = "embeddings.lmdb", "strays-models"
 # All that strays puts under its cache folder. Nothing else there is ever removed: STRAYS_CACHE may name any folder.
-KEPT = {EMBEDDINGS: "embeddings", MODELS: "models made ready to run"}
+CONTENTS = {EMBEDDINGS: "embeddings", MODELS: "models made ready to run"}
 
 DEFAULT_SIZE = 4 * 10**9
 SMALLEST, LARGEST = 10**7, 16 * 10**12
@@ -53,7 +53,7 @@ def check_size(size: int, name: str) -> int:
 
 def sizes(folder: Path) -> dict[str, int]:
     """Bytes on disk of each thing that strays keeps in the folder."""
-    return {name: size_of(folder / name) for name in KEPT if (folder / name).is_dir()}
+    return {name: size_of(folder / name) for name in CONTENTS if (folder / name).is_dir()}
 
 
 def clear(folder: Path | None = None) -> int:

@@ -2,12 +2,12 @@
 
 Three tables in one file, changed together or not at all:
 
-    chunks     number -> some dozens of embeddings; numbers rise, so that the first chunk is the oldest
-    index      hash of a text -> number of its chunk, and row
+    chunks     number -> a block of some dozens of embeddings; numbers rise, so that the first block is the oldest
+    index      hash of a text -> number of its block, and row
     encoders   hash of a fingerprint -> how many embeddings are kept, and the fingerprint itself
 
-Where there is no room, the oldest chunks go. Chunks, and not single embeddings, because LMDB fills its pages badly with
-values of near half a page: the file would be twice as large as what is in it.
+If there is no room, the oldest blocks go. Values are blocks, and not single embeddings, because LMDB fills its pages
+badly with values of near half a page: the file would be twice as large as what is in it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from pathlib import Path
 import lmdb
 import numpy as np
 
-from strays.encoders.cache.chunk import Chunk, DamageError, words_of
+from strays.encoders.cache.block import Block, DamageError, words_of
 
 FORMAT = b"strays embeddings 1"
 NUMBER = struct.Struct("=Q")
-ROW_BITS = 16  # a place is a chunk's number and these bits for the row
+ROW_BITS = 16  # a place is a block's number and these bits for the row
 NOWHERE = b"\xff" * NUMBER.size
 INDEX_BYTES = 128  # of one text in the index, at most: LMDB leaves pages half empty
 MOST_ROWS = 2048  # in one transaction
-CHUNK_BYTES = 2**17 - 64  # whole pages, less what LMDB and the header take
+BLOCK_BYTES = 2**17 - 64  # whole pages, less what LMDB and the header take
 # LMDB writes a changed page to a new place, and frees the old one two transactions later: it needs room to turn in.
 FILLED = 0.85
 ATTEMPTS = 4
@@ -98,7 +98,7 @@ class Store:
         rows = self._rows_at_once(words_of(embeddings.shape[1]))
         for start in range(0, len(keys), rows):
             part = slice(start, start + rows)
-            self._write_part(fingerprint, Chunk.of(encoder, keys[part], embeddings[part]))
+            self._write_part(fingerprint, Block.of(encoder, keys[part], embeddings[part]))
 
     def counts(self) -> dict[str, int]:
         """How many embeddings of each encoder there are, by its fingerprint."""
@@ -127,7 +127,7 @@ class Store:
     def _fill_up(self) -> None:
         """Give a file that was cut off its length again: reading past the end of a mapped file kills the process.
 
-        What is missing then reads as zeros, which are no valid page, chunk or record.
+        What is missing then reads as zeros, which are no valid page, block or record.
         """
         if self._file.stat().st_size < self._length():
             with self._env.begin(write=True):  # nobody else changes the length meanwhile
@@ -144,31 +144,31 @@ class Store:
                 raise DamageError("it holds something else")
             if found is None:
                 txn.put(b"format", FORMAT)
-            self._index, self._chunks, self._encoders = (
+            self._index, self._blocks, self._encoders = (
                 self._env.open_db(name, txn) for name in (b"index", b"chunks", b"encoders")
             )
 
-    def _gather(self, txn: lmdb.Transaction, places: np.ndarray) -> Chunk:
-        """The records at some places, each chunk read once."""
+    def _gather(self, txn: lmdb.Transaction, places: np.ndarray) -> Block:
+        """The records at some places, each block read once."""
         order = np.argsort(places, kind="stable")
         numbers, rows = places[order] >> ROW_BITS, places[order] & (2**ROW_BITS - 1)
         ends = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(order)]
-        first = self._chunk(txn, numbers[0])
-        gathered = Chunk(first.encoder, first.dimension, np.empty((len(order), first.records.shape[1]), np.uint64))
+        first = self._block(txn, numbers[0])
+        gathered = Block(first.encoder, first.dimension, np.empty((len(order), first.records.shape[1]), np.uint64))
         for start, end in pairwise(ends):
-            chunk = self._chunk(txn, numbers[start])
-            if chunk.dimension != first.dimension or rows[end - 1] >= len(chunk):
-                raise DamageError("a chunk is not the one it should be")
-            gathered.records[order[start:end]] = chunk.records[rows[start:end]]
+            block = self._block(txn, numbers[start])
+            if block.dimension != first.dimension or rows[end - 1] >= len(block):
+                raise DamageError("a block is not the one it should be")
+            gathered.records[order[start:end]] = block.records[rows[start:end]]
         return gathered
 
-    def _chunk(self, txn: lmdb.Transaction, number: np.uint64) -> Chunk:
-        value = txn.get(int(number).to_bytes(8, "big"), db=self._chunks)
+    def _block(self, txn: lmdb.Transaction, number: np.uint64) -> Block:
+        value = txn.get(int(number).to_bytes(8, "big"), db=self._blocks)
         if value is None:
-            raise DamageError("a chunk is missing")
-        return Chunk.from_bytes(value)
+            raise DamageError("a block is missing")
+        return Block.from_bytes(value)
 
-    def _write_part(self, fingerprint: str, part: Chunk) -> None:
+    def _write_part(self, fingerprint: str, part: Block) -> None:
         need = part.records.nbytes + INDEX_BYTES * len(part)
         if need > FILLED * self.max_bytes:
             return
@@ -182,23 +182,23 @@ class Store:
                 # Readers hold the free pages, or these are nowhere side by side: again with more room, or not at all.
                 self._env.reader_check()
 
-    def _append(self, txn: lmdb.Transaction, fingerprint: str, part: Chunk) -> None:
+    def _append(self, txn: lmdb.Transaction, fingerprint: str, part: Block) -> None:
         keys = part.hashes()
         new = [i for i, key in enumerate(keys) if txn.get(key, db=self._index) is None]
-        cursor = txn.cursor(self._chunks)
+        cursor = txn.cursor(self._blocks)
         number = int.from_bytes(cursor.key(), "big") if cursor.last() else 0
-        rows = max(1, min(2**ROW_BITS, CHUNK_BYTES // part.records[0].nbytes))
+        rows = max(1, min(2**ROW_BITS, BLOCK_BYTES // part.records[0].nbytes))
         kept = 0
         for start in range(0, len(new), rows):
             number += 1
             chosen = new[start : start + rows]
-            txn.put(number.to_bytes(8, "big"), part.rows(chosen).to_bytes(), append=True, db=self._chunks)
+            txn.put(number.to_bytes(8, "big"), part.rows(chosen).to_bytes(), append=True, db=self._blocks)
             for row, i in enumerate(chosen):  # a text that comes twice is kept once
                 kept += txn.put(keys[i], NUMBER.pack((number << ROW_BITS) + row), overwrite=False, db=self._index)
         self._count(txn, part.encoder, kept, fingerprint)
 
     def _make_room(self, need: int, more: int) -> None:
-        """Remove the oldest chunks where what is needed does not fit beside the others, or `more` is asked for.
+        """Remove the oldest blocks where what is needed does not fit beside the others, or `more` is asked for.
 
         Some at a time, in transactions of their own: what one frees is there for the next but one.
         """
@@ -209,22 +209,22 @@ class Store:
         while used > max(goal, 0):
             with self._transaction(write=True) as txn:
                 self._remove_oldest(txn)
-                used = self._used(txn) if txn.stat(self._chunks)["entries"] else 0
+                used = self._used(txn) if txn.stat(self._blocks)["entries"] else 0
 
     def _remove_oldest(self, txn: lmdb.Transaction) -> None:
-        """Remove the oldest chunk, and further ones while these are small."""
-        cursor = txn.cursor(self._chunks)
+        """Remove the oldest block, and further ones while these are small."""
+        cursor = txn.cursor(self._blocks)
         seen, most = 0, 1
         while seen < most and cursor.first():
             number = int.from_bytes(cursor.key(), "big")
-            chunk = Chunk.from_bytes(cursor.value())
-            seen, most = seen + len(chunk), self._rows_at_once(words_of(chunk.dimension))
+            block = Block.from_bytes(cursor.value())
+            seen, most = seen + len(block), self._rows_at_once(words_of(block.dimension))
             removed = 0
-            for key in chunk.hashes():
+            for key in block.hashes():
                 place = txn.get(key, db=self._index)
                 if place is not None and NUMBER.unpack(place)[0] >> ROW_BITS == number:
                     removed += txn.delete(key, db=self._index)
-            self._count(txn, chunk.encoder, -removed)
+            self._count(txn, block.encoder, -removed)
             cursor.delete()
 
     def _rows_at_once(self, words: int) -> int:
@@ -235,7 +235,7 @@ class Store:
         return max(1, min(MOST_ROWS, self.max_bytes // 64 // max(8 * words, 4096)))
 
     def _used(self, txn: lmdb.Transaction) -> int:
-        tables = [txn.stat(table) for table in (self._index, self._chunks)]
+        tables = [txn.stat(table) for table in (self._index, self._blocks)]
         return sum(t["psize"] * (t["branch_pages"] + t["leaf_pages"] + t["overflow_pages"]) for t in tables)
 
     def _count(self, txn: lmdb.Transaction, encoder: bytes, change: int, fingerprint: str = "") -> None:

@@ -1,4 +1,4 @@
-"""A BERT as an ONNX graph: in float32, or with 8-bit products whose results do not depend on the batch.
+"""A BERT as an ONNX graph, in float32 or in int8. In int8, too, a text's embedding does not depend on its batch.
 
 The usual dynamic quantization takes one scale from all rows of a batch, so that a text's embedding depends on its
 neighbours. Here every token has a scale of its own, s = max |x| / 127, and every output channel of a weight matrix
@@ -6,11 +6,13 @@ another, t = max |w| / 63:
 
     x W ~ s t (round(x / s) round(W / t))
 
-The product in the middle is one of whole numbers and exact. Weights keep to 7 bits because processors without VNNI add
-pairs of products in 16 bits, which 8-bit weights overflow. Softmax, normalisation and GELU stay in float32.
+The product in the middle is one of integers, and exact on every processor. Weights use only 7 bits because processors
+without VNNI add pairs of products in 16 bits, which 8-bit weights would overflow: 2 * 255 * 63 < 2^15 <= 2 * 255 * 127.
+Softmax, normalisation and GELU stay in float32.
 
-Written by hand rather than exported by torch: half the nodes, and kernels chosen by measuring
-(benchmarks/encoding.py): the fused attention and skip normalisation of ONNX Runtime are slower here than their parts.
+The graph is written by hand rather than exported by torch: it has half the nodes, and its kernels are chosen by
+measuring (benchmarks/encoding.py). ONNX Runtime's fused attention and skip normalisation are slower here than their
+parts.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import numpy as np
 
 from strays.encoders.settings import first_position
 
-# Raised when a graph of the same weights changes: kept graphs and int8 embeddings are of one version.
+# Raise it when a graph of the same weights changes: stored graphs and int8 embeddings belong to one version.
 GRAPH_VERSION = 1
 # A graph in one piece cannot be larger than 2 GB.
 MOST_BYTES = 1.9e9

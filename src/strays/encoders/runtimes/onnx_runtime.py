@@ -1,7 +1,7 @@
 """BERT-like encoders on ONNX Runtime: the fastest way on a CPU.
 
-The graph is made from the model's own weights at first use and kept under the cache folder. Every core works on a batch
-of its own: small batches stay in its cache, and no core waits for another.
+The graphs (onnx_graph) are made from the model's own weights at first use and stored under the cache folder. Every core
+works on a batch of its own: small batches stay in its cache, and no core waits for another.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from typing import Any
 
 import numpy as np
 
-from strays.encoders.cores import usable_cores
-from strays.encoders.failures import ran_out_of_memory, telling
+from strays.encoders.library_errors import as_encoder_error, ran_out_of_memory
 from strays.encoders.runtimes import onnx_graph
+from strays.encoders.runtimes.base import usable_cores
 from strays.encoders.settings import PRECISIONS, EncoderSettings
-from strays.encoders.tokens import Batch
+from strays.encoders.tokenizer import Batch
 from strays.files import replace_file
 
 PIP = "pip install 'strays[onnx]'"
 REMEDY = f"Install a newer one ({PIP} --upgrade), or choose runtime='torch'"
-KEPT = "kept.json"
-# int8 is used unasked where its embeddings have at least this mean cosine with the exact ones.
-FAITHFUL = 0.99
+QUALITY_FILE = "kept.json"
+# int8 is the default if its embeddings have at least this mean cosine similarity with the exact ones.
+CLOSE_ENOUGH = 0.99
 TOKENS_PER_BATCH = 512
 
 
@@ -42,21 +42,21 @@ def available() -> bool:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What is known of a kept graph: how close its int8 form is to the exact one."""
+class GraphQuality:
+    """How close the int8 graph is to the exact one, as the mean cosine similarity of their embeddings."""
 
     int8_cosine: float
 
     @property
     def best(self) -> str:
-        """int8 where its quality allows."""
-        return "int8" if self.int8_cosine >= FAITHFUL else "full"
+        """'int8' if it is close enough, else 'full'."""
+        return "int8" if self.int8_cosine >= CLOSE_ENOUGH else "full"
 
 
 class OnnxModel:
-    """The graphs of one encoder, made when first needed and kept in a folder of their own.
+    """The graphs of one encoder, made when first needed and stored in a folder of their own.
 
-    `load` gives the torch model to take the weights from; it is not called where the graphs are kept already. A folder
+    `load` returns the torch model to take the weights from; it is not called if the graphs are stored already. A folder
     that cannot be written to costs time, not results.
     """
 
@@ -65,10 +65,10 @@ class OnnxModel:
         self._made: dict[str, bytes] = {}
 
     @cached_property
-    def kept(self) -> Kept:
-        """What is known of the graphs; makes them where they are not kept, or not whole."""
+    def quality(self) -> GraphQuality:
+        """How close int8 is; makes the graphs if one of them is not stored."""
         try:
-            known = Kept(**json.loads((self.folder / KEPT).read_text(encoding="utf-8")))
+            known = GraphQuality(**json.loads((self.folder / QUALITY_FILE).read_text(encoding="utf-8")))
             if all(self._path(precision).is_file() for precision in PRECISIONS):
                 return known
         except (OSError, ValueError, TypeError):
@@ -77,11 +77,11 @@ class OnnxModel:
 
     def session(self, precision: str) -> Any:
         """An inference session; a damaged graph is made anew, once."""
-        _ = self.kept
-        with telling("opening the encoder's graph", "ONNX Runtime could not load the encoder's graph", REMEDY):
+        _ = self.quality
+        with as_encoder_error("opening the encoder's graph", "ONNX Runtime could not load the encoder's graph", REMEDY):
             try:
                 return self._opened(precision)
-            except Exception as error:  # ONNX Runtime's own kinds derive from nothing else
+            except Exception as error:  # ONNX Runtime's errors derive from nothing else
                 if ran_out_of_memory(error):
                     raise
                 self._make()
@@ -90,19 +90,19 @@ class OnnxModel:
     def _opened(self, precision: str) -> Any:
         session = _session(self._made.get(precision) or self._path(precision).read_bytes())
         if self._path(precision).is_file():
-            self._made.clear()  # it can be read again
+            self._made.clear()  # it can be read from the file again
         return session
 
     def _path(self, precision: str) -> Path:
         return self.folder / f"{precision}.onnx"
 
-    def _make(self) -> Kept:
-        with telling(
+    def _make(self) -> GraphQuality:
+        with as_encoder_error(
             "making the encoder ready for ONNX Runtime", "the encoder could not be made ready for ONNX Runtime", REMEDY
         ):
             return self._made_anew()
 
-    def _made_anew(self) -> Kept:
+    def _made_anew(self) -> GraphQuality:
         weights = {name: value.numpy() for name, value in self.load().state_dict().items()}
         for precision in PRECISIONS:
             self._made[precision] = onnx_graph.bert_graph(
@@ -114,15 +114,15 @@ class OnnxModel:
             )
         exact, rounded = (_probe(_session(self._made[precision]), self.config) for precision in ("full", "int8"))
         lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(rounded, axis=1)
-        kept = Kept(float(((exact * rounded).sum(1) / np.maximum(lengths, 1e-12)).mean()))
+        quality = GraphQuality(float(((exact * rounded).sum(1) / np.maximum(lengths, 1e-12)).mean()))
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             for precision, graph in self._made.items():
                 with replace_file(self._path(precision)) as file:
                     file.write(graph)
-            with replace_file(self.folder / KEPT) as file:
-                file.write(json.dumps(asdict(kept)).encode())
-        return kept
+            with replace_file(self.folder / QUALITY_FILE) as file:
+                file.write(json.dumps(asdict(quality)).encode())
+        return quality
 
 
 class OnnxRuntime:
@@ -159,7 +159,7 @@ class OnnxRuntime:
 
 
 def _session(graph: bytes) -> Any:
-    # Unasked, it writes an identifier of the machine to the home folder and reports to its makers over the network.
+    # By default it writes an identifier of the machine to the home folder and reports usage over the network.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
@@ -171,7 +171,7 @@ def _session(graph: bytes) -> Any:
 
 
 def _probe(session: Any, config: Any) -> np.ndarray:
-    """Embeddings of made-up texts of the vocabulary's own pieces, so that any language's encoder can be asked."""
+    """Embeddings of random token ids, which make a test for an encoder of any language."""
     rng = np.random.default_rng(0)
     ids = rng.integers(config.vocab_size, size=(64, min(16, config.max_position_embeddings // 2)))
     return np.asarray(session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0])

@@ -104,7 +104,7 @@ def short_attention(
     """Attention by our own kernel."""
     import torch
 
-    from strays.encoders.runtimes.short_attention import kernel
+    from strays.encoders.runtimes.triton_attention import kernel
 
     dimension = qkv.shape[1] // 3
     out = torch.empty(len(qkv), dimension, dtype=qkv.dtype, device=qkv.device)

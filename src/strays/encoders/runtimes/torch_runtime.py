@@ -14,7 +14,7 @@ import numpy as np
 
 from strays.encoders.runtimes.packed_bert import PackedBert
 from strays.encoders.settings import EncoderSettings
-from strays.encoders.tokens import Batch
+from strays.encoders.tokenizer import Batch
 from strays.errors import UsageError, first_line
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ IN_FLIGHT = 4
 
 
 def torch_device(asked: str) -> torch.device:
-    """The device asked for; for 'auto' a GPU where there is one."""
+    """The device asked for; for 'auto' a GPU if there is one."""
     import torch
 
     if asked != "auto":
@@ -33,7 +33,9 @@ def torch_device(asked: str) -> torch.device:
             return torch.zeros(1, device=asked).device
         except (RuntimeError, AssertionError) as error:
             raise UsageError(
-                f"device {asked!r} cannot be used here ({first_line(error)}); expected auto, cpu, cuda or mps"
+                f"{{device}} is {asked!r}, which cannot be used here ({first_line(error)}); "
+                "expected auto, cpu, cuda or mps",
+                param="device",
             ) from error
     if torch.cuda.is_available():
         return torch.device("cuda")

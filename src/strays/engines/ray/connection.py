@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from strays.encoders.cores import usable_cores
+from strays.encoders.runtimes.base import usable_cores
 from strays.errors import ClusterError, UsageError, first_line
 
 SECONDS_TO_ANSWER = 10.0

@@ -1,4 +1,4 @@
-"""The GPU kernel of attention within short texts. Imported only where Triton is there."""
+"""The GPU kernel of attention within short texts, in Triton. Imported only if Triton is installed."""
 
 # Triton reads the types of a kernel's parameters: no other types may be named, and none as strings.
 import triton

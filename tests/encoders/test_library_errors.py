@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from strays.encoders import load_encoder
-from strays.encoders.failures import ran_out_of_memory
+from strays.encoders.library_errors import ran_out_of_memory
 from strays.encoders.runtimes import onnx_runtime
 from strays.errors import EncoderError
 
@@ -54,7 +54,7 @@ def test_too_little_memory_while_running(
     monkeypatch.setattr("strays.encoders.runtimes.torch_runtime.TorchRuntime._embed", raising)
     monkeypatch.setattr("strays.encoders.runtimes.onnx_runtime.OnnxRuntime._embed", raising)
     encoder = load_encoder(str(tiny_bert), runtime=runtime, precision="full")
-    with pytest.raises(EncoderError, match=r"memory ran out while running.*tokens_per_batch=.*--max-length") as caught:
+    with pytest.raises(EncoderError, match=r"memory ran out while running.*tokens_per_batch=.*max_length") as caught:
         encoder.encode(["the cat", "a dog"])
     assert "files again" not in str(caught.value)
     assert caught.value.__cause__ is not None

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from strays.encoders.token_workers import Tokenized, TokenWorkers
+from strays.encoders.tokenizer_workers import Tokenized, TokenizerWorkers
 
 # Texts tokenized together.
 PIECE = 4096
@@ -51,8 +51,8 @@ class Batch:
         return np.arange(max(1, self.lengths.max())) < self.lengths[:, None]
 
 
-class Tokens:
-    """What cuts texts into tokens: a tokenizer of transformers, and the most tokens of a text.
+class BatchTokenizer:
+    """Cuts texts into batches of tokens: a tokenizer of transformers, and the most tokens of a text.
 
     Texts are put in order of their characters, which makes neighbours' lengths alike, and then, some pieces at a time,
     of their tokens, which is exact. With `n_workers` pieces are tokenized ahead in as many processes.
@@ -105,8 +105,10 @@ class Tokens:
         return lengths, np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=int(lengths.sum()))
 
     @cached_property
-    def _workers(self) -> TokenWorkers | None:
-        return TokenWorkers(self._fast.to_str(), self.n_workers) if self.n_workers and self._fast is not None else None
+    def _workers(self) -> TokenizerWorkers | None:
+        if not self.n_workers or self._fast is None:
+            return None
+        return TokenizerWorkers(self._fast.to_str(), self.n_workers)
 
     @cached_property
     def _fast(self) -> Any:

@@ -29,7 +29,7 @@ HEAD = struct.Struct("=qq")  # texts, tokens
 Tokenized = tuple[np.ndarray, np.ndarray]
 
 
-class TokenWorkers:
+class TokenizerWorkers:
     """Some processes that tokenize; they end with this object.
 
     `tokenizer` is the tokenizer as JSON, without padding and with its truncation set.
@@ -68,7 +68,7 @@ class TokenWorkers:
                     yield _receive(waiting.popleft())
             except (OSError, EOFError) as error:
                 _end(self._processes)
-                raise EncoderError("a process that tokenizes has ended; run the command again") from error
+                raise EncoderError("a tokenizer process ended unexpectedly; run the command again") from error
             finally:
                 if waiting:  # answers nobody has read would be taken for those of the next call
                     _end(self._processes)

@@ -1,4 +1,4 @@
-"""Which writing system texts are in, and which ones an encoder's vocabulary was made for."""
+"""Which script (writing system) texts are in, and which scripts an encoder's vocabulary was made for."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def script_of(character: str) -> str | None:
 
 
 def script_counts(texts: Iterable[str], sample: int = 200) -> Counter[str]:
-    """How many letters of each script there are in the first texts."""
+    """How many letters of each script the first texts have."""
     return Counter(s for text in islice(texts, sample) for c in text[:200] if (s := script_of(c)))
 
 
 def foreign_script(counts: Counter[str], known: set[str]) -> str | None:
-    """The commonest script that is not known, where more than half of all letters are in such scripts."""
+    """The most frequent unknown script if more than half of all letters are in unknown scripts, else None."""
     foreign = Counter({script: count for script, count in counts.items() if script not in known})
     return foreign.most_common(1)[0][0] if 2 * foreign.total() > counts.total() else None
 
@@ -41,11 +41,10 @@ def known_scripts(pieces: Iterable[str]) -> set[str]:
     return {script for script, count in counts.items() if count >= ENOUGH_PIECES}
 
 
-def better_choice(script: str) -> str:
-    """An encoder made for a script."""
-    return CHINESE if script == "CJK" else MULTILINGUAL
-
-
-def readable(script: str) -> str:
-    """A script's name as people say it."""
-    return "Chinese" if script == "CJK" else script.title()
+def advice(script: str, encoder: str) -> str:
+    """A warning about texts in a script that an encoder was not made for."""
+    name, better = ("Chinese", CHINESE) if script == "CJK" else (script.title(), MULTILINGUAL)
+    return (
+        f"most of these texts are in {name} script, which the encoder {encoder!r} was not made for; expect poor "
+        f"scores. Better: {{encoder}}={better!r}, or the folder of any model made for the language"
+    )

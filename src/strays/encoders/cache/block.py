@@ -24,7 +24,7 @@ class DamageError(Exception):
 
 
 @dataclass(frozen=True)
-class Chunk:
+class Block:
     """Records of embeddings, all of one encoder."""
 
     encoder: bytes
@@ -32,25 +32,25 @@ class Chunk:
     records: np.ndarray
 
     @classmethod
-    def of(cls, encoder: bytes, keys: Sequence[bytes], embeddings: np.ndarray) -> Chunk:
+    def of(cls, encoder: bytes, keys: Sequence[bytes], embeddings: np.ndarray) -> Block:
         """The embeddings of texts with these hashes."""
         n, dimension = embeddings.shape
         records = np.zeros((n, words_of(dimension)), np.uint64)
         records[:, HASH] = np.frombuffer(b"".join(keys), np.uint64).reshape(n, 2)
         records[:, FIRST_VALUE:].view(np.float32)[:, :dimension] = embeddings
-        chunk = cls(encoder, dimension, records)
-        records[:, 0] = chunk._check_sums()
-        return chunk
+        block = cls(encoder, dimension, records)
+        records[:, 0] = block._check_sums()
+        return block
 
     @classmethod
-    def from_bytes(cls, value: bytes | memoryview) -> Chunk:
+    def from_bytes(cls, value: bytes | memoryview) -> Block:
         """What `to_bytes` made; its records stay in the value's memory."""
         if len(value) < HEADER.size:
-            raise DamageError("a chunk is cut off")
+            raise DamageError("a block is cut off")
         encoder, dimension = HEADER.unpack_from(value)
         words, rest = divmod(len(value) - HEADER.size, 8)
         if rest or words % words_of(dimension):
-            raise DamageError("a chunk has another length than it should")
+            raise DamageError("a block has the wrong length")
         records = np.frombuffer(value, np.uint64, offset=HEADER.size).reshape(-1, words_of(dimension))
         return cls(encoder, dimension, records)
 
@@ -61,9 +61,9 @@ class Chunk:
     def __len__(self) -> int:
         return len(self.records)
 
-    def rows(self, rows: Sequence[int]) -> Chunk:
+    def rows(self, rows: Sequence[int]) -> Block:
         """Some of its records."""
-        return Chunk(self.encoder, self.dimension, self.records[rows])
+        return Block(self.encoder, self.dimension, self.records[rows])
 
     def hashes(self) -> list[bytes]:
         """The texts' hashes."""

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strays.encoders import tokens
-from strays.encoders.tokens import Batch, Tokens
+from strays.encoders import tokenizer as module
+from strays.encoders.tokenizer import Batch, BatchTokenizer
 from strays.errors import EncoderError
 
 
@@ -21,7 +21,7 @@ def tokenizer(tiny_bert: Path) -> object:
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "PIECE", 16)
+    monkeypatch.setattr(module, "PIECE", 16)
 
 
 class Slow:
@@ -39,7 +39,7 @@ class Slow:
 
 def test_batches_keep_to_the_budget_and_hold_every_text_once(tokenizer: object) -> None:
     texts = [" ".join(["cat"] * (1 + i % 49)) for i in range(200)]
-    batches = list(Tokens(tokenizer, 40, n_pieces=4).batches(texts, 64))
+    batches = list(BatchTokenizer(tokenizer, 40, n_pieces=4).batches(texts, 64))
     for batch in batches:
         assert batch.ids.size <= 64 or len(batch.rows) == 1
         assert batch.ids.shape == batch.mask.shape
@@ -51,11 +51,11 @@ def test_batches_keep_to_the_budget_and_hold_every_text_once(tokenizer: object) 
 
 @pytest.mark.parametrize("wrap", [lambda tokenizer: tokenizer, Slow], ids=["fast", "slow"])
 def test_ids_are_the_tokenizers_own(tokenizer: object, wrap: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "PIECE", 3)
+    monkeypatch.setattr(module, "PIECE", 3)
     texts = ["the cat sleeps", "a dog", "", "the cow eats in the garden near the old barn and sings " * 9, "the cat"]
     expected = tokenizer(texts, truncation=True, max_length=20)["input_ids"]  # type: ignore[operator]
     seen = {}
-    for batch in Tokens(wrap(tokenizer), 20).batches(texts, 30):
+    for batch in BatchTokenizer(wrap(tokenizer), 20).batches(texts, 30):
         for line, row in enumerate(batch.rows.tolist()):
             own = batch.mask[line].astype(bool)
             assert (batch.ids[line][~own] == tokenizer.pad_token_id).all()  # type: ignore[attr-defined]
@@ -73,8 +73,8 @@ def test_padding_a_batch_loses_nothing(lengths: list[int]) -> None:
 
 def test_processes_tokenize_alike_and_end(tokenizer: object) -> None:
     texts = [" ".join(["cat", "döner", "x\x00y", "\u2028", '"'][: 1 + i % 5] * (1 + i % 7)) for i in range(300)]
-    here = list(Tokens(tokenizer, 20, n_pieces=2).batches(texts, 200))
-    there = Tokens(tokenizer, 20, n_pieces=2, n_workers=2)
+    here = list(BatchTokenizer(tokenizer, 20, n_pieces=2).batches(texts, 200))
+    there = BatchTokenizer(tokenizer, 20, n_pieces=2, n_workers=2)
     for ours, theirs in zip(here, there.batches(texts, 200), strict=True):
         assert np.array_equal(ours.rows, theirs.rows)
         assert np.array_equal(ours.packed, theirs.packed)
@@ -88,7 +88,7 @@ def test_processes_tokenize_alike_and_end(tokenizer: object) -> None:
     assert [len(lengths) for lengths, _ in again] == [1, 2]
     assert np.array_equal(again[0][1], first[1])
     workers._processes[0].kill()
-    with pytest.raises(EncoderError, match="has ended; run the command again"):
+    with pytest.raises(EncoderError, match="ended unexpectedly; run the command again"):
         list(workers.tokenize([["a cat"]] * 4))
     assert len(list(workers.tokenize([["a cat"]] * 4))) == 4
     process = workers._processes[0]
@@ -97,7 +97,7 @@ def test_processes_tokenize_alike_and_end(tokenizer: object) -> None:
 
 
 def test_long_texts_do_not_make_processes_and_caller_wait_for_one_another(tokenizer: object) -> None:
-    workers = Tokens(tokenizer, 512, n_workers=2)._workers
+    workers = BatchTokenizer(tokenizer, 512, n_workers=2)._workers
     assert workers is not None
     lists = [["cat " * 150] * 4096] * 5  # far more than a pipe holds, both ways
     assert [len(lengths) for lengths, _ in workers.tokenize(lists)] == [4096] * 5
@@ -105,7 +105,7 @@ def test_long_texts_do_not_make_processes_and_caller_wait_for_one_another(tokeni
 
 
 def test_a_call_that_is_not_read_to_its_end_blocks_no_other(tokenizer: object) -> None:
-    cutter = Tokens(tokenizer, 20, n_workers=2)
+    cutter = BatchTokenizer(tokenizer, 20, n_workers=2)
     texts = ["a cat"] * 100
     unread = cutter.batches(texts, 50)
     next(unread)
@@ -119,5 +119,5 @@ def test_texts_are_cut_on_the_side_the_tokenizer_says(tokenizer: object) -> None
     left = copy.deepcopy(tokenizer)
     left.truncation_side = "left"  # type: ignore[attr-defined]
     text = "the cat sleeps near a dog"
-    (batch,) = Tokens(left, 4).batches([text], 50)
+    (batch,) = BatchTokenizer(left, 4).batches([text], 50)
     assert batch.packed.tolist() == left(text, truncation=True, max_length=4)["input_ids"]  # type: ignore[operator]

@@ -1,0 +1,114 @@
+"""Which runtime runs a model, on which device and in which precision.
+
+PyTorch runs it on a GPU. On a CPU ONNX Runtime does if it is installed and can run the model's kind, else PyTorch.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from strays.encoders.cache import models_folder
+from strays.encoders.pretrained import Pretrained
+from strays.encoders.runtimes import onnx_graph, onnx_runtime
+from strays.encoders.runtimes.base import Runtime, usable_cores
+from strays.encoders.runtimes.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime, torch_device
+from strays.errors import EncoderError, UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+
+class RuntimeChoice:
+    """The choice for one model; `device`, `runtime` and the settings' precision are what the user asked for."""
+
+    def __init__(self, pretrained: Pretrained, device: str, runtime: str) -> None:
+        self.pretrained, self.asked_device, self.runtime = pretrained, device, runtime
+        self.asked_precision = pretrained.settings.precision
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        device = torch_device(self.asked_device)
+        if device.type == "mps" and self.asked_device == "auto" and self._needs_onnx:
+            device = torch_device("cpu")  # int8 runs nowhere else
+        if device.type != "cpu" and self.runtime == "onnx":
+            raise UsageError(
+                f"{{runtime}} is 'onnx' and {{device}} is {device.type}; ONNX Runtime needs the device cpu",
+                param=("runtime", "device"),
+            )
+        return device
+
+    @cached_property
+    def precision(self) -> str:
+        """'full' or 'int8'; where nobody asked, int8 on ONNX Runtime if it is close to the exact embeddings."""
+        if self.asked_precision is not None or not self.on_onnx:
+            return self.asked_precision or "full"
+        return self.onnx_model.quality.best
+
+    @cached_property
+    def on_onnx(self) -> bool:
+        """Whether ONNX Runtime runs the model."""
+        if self.runtime == "torch" or self.device.type != "cpu":
+            return False
+        try:
+            self._require_onnx()
+        except EncoderError:
+            if self._needs_onnx:
+                raise
+            return False
+        return True
+
+    @cached_property
+    def onnx_model(self) -> onnx_runtime.OnnxModel:
+        """The model's graphs for ONNX Runtime."""
+        files = self.pretrained
+        name = f"onnx-{onnx_graph.GRAPH_VERSION}-{files.cache_key(files.fingerprint)[:16]}"
+        return onnx_runtime.OnnxModel(models_folder() / name, files.shape, files.config, files.model)
+
+    def load(self) -> Runtime:
+        """The runtime with the model in it."""
+        if self.on_onnx:
+            return onnx_runtime.OnnxRuntime(self.onnx_model, self.precision)
+        files, model = self.pretrained, self.pretrained.model()
+        if self.device.type != "cuda":
+            return TorchRuntime(model, files.shape, self.device)
+        if onnx_graph.supports(files.config):
+            return PackedGpuRuntime(model, files.config, files.shape, self.device)
+        return GpuRuntime(model, files.shape, self.device)
+
+    def __str__(self) -> str:
+        if self.on_onnx:
+            numbers = "int8" if self.precision == "int8" else "float32"
+            return f"ONNX Runtime, {numbers}, {usable_cores()} thread{'s' * (usable_cores() > 1)}"
+        if self.device.type != "cuda":
+            return f"PyTorch, float32, {self.device.type}"
+        import torch
+
+        return f"PyTorch, bfloat16, {torch.cuda.get_device_name(self.device)}"
+
+    @property
+    def _needs_onnx(self) -> bool:
+        return self.runtime == "onnx" or self.asked_precision == "int8"
+
+    def _require_onnx(self) -> None:
+        """Raise unless ONNX Runtime can run the model; makes its graphs if they are not stored yet."""
+        files = self.pretrained
+        name, config = files.settings.name, files.config
+        if not onnx_runtime.available():
+            raise EncoderError(
+                f"int8 and {{runtime}}='onnx' need ONNX Runtime, which is not installed; install it: "
+                f"{onnx_runtime.PIP}",
+                param="runtime",
+            )
+        if not onnx_graph.supports(config):
+            raise EncoderError(
+                f"the encoder {name!r} is a {config.model_type}, which strays cannot run in int8 or on ONNX Runtime; "
+                f"expected one of {', '.join(onnx_graph.MODEL_TYPES)}. Omit {{precision}} and {{runtime}}",
+                param=("precision", "runtime"),
+            )
+        if files.n_bytes > onnx_graph.MOST_BYTES:
+            raise EncoderError(
+                f"the encoder {name!r} has {files.n_bytes / 1e9:.1f} GB of weights, too many for one ONNX graph"
+            )
+        _ = self.onnx_model.quality
