@@ -117,14 +117,10 @@ def _read_object(folder: Path, name: str) -> dict[str, Any]:
     """A JSON object from a file of the folder; names are the model's own, and may lead nowhere else."""
     path = folder / name
     if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise EncoderError(
-            f"{folder} names the file {name!r:.60}, which is not in it; download the model's files again"
-        )
+        raise EncoderError(f"{folder} names the file {name!r:.60} outside of it; download the model's files again")
     found = _read_json(path)
     if not isinstance(found, dict):
-        raise EncoderError(
-            f"{path} holds a {type(found).__name__}; expected an object. Download the model's files again"
-        )
+        raise EncoderError(f"{path} holds no JSON object; download the model's files again")
     return found
 
 
