@@ -19,7 +19,7 @@ DATA ?= $(STRAYS_DATA)
 # Corpora that the default encoder reads; the Chinese one (5.3) needs an encoder of its own, given by hand.
 ENGLISH := 5.1 5.2-ag 5.2-yelp 5.2-rct banking bbc csabstruct email newsgroups polarity
 
-.PHONY: install demo test test-all test-avx2 coverage check bench page clean
+.PHONY: install demo test test-all test-avx2 coverage check check-js bench page clean
 
 $(RUNS): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -56,10 +56,15 @@ test-avx2: $(TESTS)
 coverage: $(TESTS)
 	$(PYTEST) -m "not ($(LONG))" --cov --cov-report=term --cov-report=html
 
-check: $(TESTS)
+check: $(TESTS) check-js
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The types of the pages' JavaScript, by the version of TypeScript in package.json.
+check-js:
+	@if command -v npm >/dev/null; then npm ci --silent --no-audit --no-fund && npm run --silent check; \
+	else echo "check-js: skipped, because npm is not installed"; fi
 
 # Rerun the benchmarks; DATA is the folder with the corpora. What has rows in benchmarks/results is not run again.
 bench: $(INSTALLED)
@@ -93,4 +98,4 @@ page: $(INSTALLED)
 	$(BIN)/python -m benchmarks.figures_page
 
 clean:
-	rm -rf $(VENV) build dist .coverage htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
+	rm -rf $(VENV) node_modules build dist .coverage htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis

@@ -23,7 +23,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,7 +34,7 @@ from benchmarks.titles import titles
 from strays.encoders import load_encoder
 from strays.jobs.report.facts import facts
 from strays.jobs.report.layout import layout
-from strays.jobs.report.page import render
+from strays.jobs.report.page import map_script, render
 from strays.jobs.report.report import KEPT_EXAMPLES
 from strays.jobs.scan import scan_table
 from strays.studies.corpora import data_folder, load_corpus
@@ -140,7 +139,7 @@ def neighbours_kept(data: str) -> dict[str, Any]:
 
 def strays_page(points: dict[str, Any]) -> str:
     """A page with our map and nothing else."""
-    script = files("strays.jobs.report").joinpath("map.js").read_text(encoding="utf-8")
+    script = map_script()
     data = json.dumps({key: points[key] for key in ("x", "y", "value", "mark", "text", "grid")})
     return f"""<!doctype html><meta charset="utf-8"><div id="map" style="width:1200px;height:800px"></div>
 <script>{script}</script><script>

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+
+from strays.jobs.report.page import map_script
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -35,7 +36,7 @@ def page(chromium: Browser) -> Iterator[Page]:
         "--map-high: #000080; --map-low: #ccddee; --map-mid: #6688aa; --map-anomaly: #ff0000 }</style>"
         "<div id=map></div>"
     )
-    page.add_script_tag(content=files("strays.jobs.report").joinpath("map.js").read_text(encoding="utf-8"))
+    page.add_script_tag(content=map_script())
     yield page
     page.close()
     assert errors == []
@@ -182,7 +183,7 @@ def test_two_fingers_zoom(chromium: Browser) -> None:
     page.set_content(
         "<meta name=viewport content='width=device-width'><div id=map style='width:600px;height:400px'></div>"
     )
-    page.add_script_tag(content=files("strays.jobs.report").joinpath("map.js").read_text(encoding="utf-8"))
+    page.add_script_tag(content=map_script())
     make(page, CORNERS)
     fingers = context.new_cdp_session(page)
 
@@ -215,7 +216,7 @@ def test_sharp_screens_get_more_pixels(chromium: Browser) -> None:
     context = chromium.new_context(viewport={"width": 640, "height": 480}, device_scale_factor=2)
     page = context.new_page()
     page.set_content("<div id=map style='width:600px;height:400px'></div>")
-    page.add_script_tag(content=files("strays.jobs.report").joinpath("map.js").read_text(encoding="utf-8"))
+    page.add_script_tag(content=map_script())
     make(page, CORNERS)
     assert page.evaluate("document.querySelector('canvas').width") == 1200
     context.close()
@@ -255,7 +256,7 @@ def test_twenty_thousand_points_stay_fluid(page: Page) -> None:
     looked_at = page.evaluate(
         """() => {
           let reads = 0;
-          map.cells = new Proxy(map.cells, { get(cells, k) { reads += 1; return cells[k]; } });
+          map.points.cells = new Proxy(map.points.cells, { get(cells, k) { reads += 1; return cells[k]; } });
           for (let k = 0; k < 1000; k += 1) map.hit(k % 600, k % 400);
           return reads / 1000;
         }"""

@@ -1,7 +1,13 @@
-// Talking to the desk: requests, who this tab is, and what the parts of the page tell each other.
+// Talking to the desk: requests, who this tab is, and events between the parts of the page.
+
+/** @import { Events, State } from "./messages" */
 
 /** Why a request did not do what it should. `gone`: nobody answered, or the desk broke; trying again may help. */
-export class Trouble extends Error {
+export class DeskError extends Error {
+  /**
+   * @param {string} message
+   * @param {{ gone?: boolean, locked?: boolean }} [how]
+   */
   constructor(message, { gone = false, locked = false } = {}) {
     super(message);
     this.gone = gone;
@@ -9,38 +15,73 @@ export class Trouble extends Error {
   }
 }
 
+/**
+ * What went wrong, as a DeskError whatever was thrown.
+ * @param {unknown} thrown
+ */
+export function troubleOf(thrown) {
+  if (thrown instanceof DeskError) return thrown;
+  return new DeskError(thrown instanceof Error ? thrown.message : String(thrown));
+}
+
 const LOCKED = "The desk was started anew. Open the link that strays review printed, in this tab.";
 
-async function ask(path, options) {
+/**
+ * @param {string} path
+ * @param {RequestInit} [options]
+ */
+async function request(path, options) {
   let answer;
   try {
     answer = await fetch(path, { cache: "no-store", ...options });
   } catch {
-    throw new Trouble("The desk does not answer.", { gone: true });
+    throw new DeskError("The desk does not answer.", { gone: true });
   }
   if (answer.ok) return answer;
   let message = `The desk answered ${answer.status}.`;
   try { message = (await answer.json()).error.message; } catch { /* not one of the desk's own answers */ }
-  if (answer.status === 401 || answer.status === 403) throw new Trouble(LOCKED, { locked: true });
-  throw new Trouble(message, { gone: answer.status >= 500 });
+  if (answer.status === 401 || answer.status === 403) throw new DeskError(LOCKED, { locked: true });
+  throw new DeskError(message, { gone: answer.status >= 500 });
 }
 
+/**
+ * The desk's answer; its type is the caller's to name, from messages.d.ts.
+ * @param {string} path
+ * @param {RequestInit} [options]
+ * @returns {Promise<any>}
+ */
 async function json(path, options) {
-  const answer = await ask(path, options);
+  const answer = await request(path, options);
   try {
     const body = await answer.json();
     return answer.status === 202 ? { working: true, ...body } : body;
   } catch {
-    throw new Trouble("The desk's answer broke off.", { gone: true });
+    throw new DeskError("The desk's answer broke off.", { gone: true });
   }
 }
 
+/** @param {string} path */
 export const get = (path) => json(path);
+
+/**
+ * @param {string} path
+ * @param {object} body
+ */
 export const post = (path, body) => json(path, {
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
 });
 
+/**
+ * @param {Storage} store
+ * @param {string} key
+ */
 function kept(store, key) { try { return store.getItem(key); } catch { return null; } }
+
+/**
+ * @param {Storage} store
+ * @param {string} key
+ * @param {string} value
+ */
 function keep(store, key, value) { try { store.setItem(key, value); } catch { /* a browser that keeps nothing */ } }
 
 function ownName() {
@@ -53,6 +94,7 @@ function ownName() {
 /** What all parts share: this tab's name, the person's, and the desk's last known state. */
 export const desk = {
   client: kept(sessionStorage, "strays-client") || ownName(),
+  /** @type {State | null} */
   state: null,
   get who() { return kept(localStorage, "strays-who") || ""; },
   set who(name) { keep(localStorage, "strays-who", name.trim()); },
@@ -61,24 +103,44 @@ export const desk = {
 // A tab that was duplicated brings a copy of the other's name: the older one keeps it.
 const born = Date.now() + Math.random();
 const tabs = new BroadcastChannel("strays-tabs");
-tabs.onmessage = ({ data }) => {
+tabs.onmessage = (/** @type {MessageEvent<{ client: string, born: number }>} */ { data }) => {
   if (data.client !== desk.client || data.born === born) return;
   if (data.born > born) tabs.postMessage({ client: desk.client, born });
-  else { desk.client = ownName(); tell("renamed"); }
+  else { desk.client = ownName(); emit("renamed", undefined); }
 };
 tabs.postMessage({ client: desk.client, born });
 
-const ears = new EventTarget();
-export const tell = (name, detail) => ears.dispatchEvent(new CustomEvent(name, { detail }));
-export const hear = (name, does) => ears.addEventListener(name, (event) => does(event.detail));
+const bus = new EventTarget();
+
+/**
+ * Tell all listeners of an event.
+ * @template {keyof Events} Name
+ * @param {Name} name
+ * @param {Events[Name]} detail
+ */
+export const emit = (name, detail) => bus.dispatchEvent(new CustomEvent(name, { detail }));
+
+/**
+ * Listen to an event.
+ * @template {keyof Events} Name
+ * @param {Name} name
+ * @param {(detail: Events[Name]) => void} does
+ */
+export const on = (name, does) => bus.addEventListener(name, (event) => {
+  if (event instanceof CustomEvent) does(event.detail);
+});
 
 let newest = 0;
-/** Take over a state, unless one that was asked for later is already here. */
-export function know(state, asked) {
+/**
+ * Take over a state, unless one that was asked for later is already here.
+ * @param {State} state
+ * @param {number} asked when it was asked for
+ */
+export function setState(state, asked) {
   if (asked < newest) return;
   newest = asked;
   const before = desk.state;
   desk.state = state;
-  tell("state", { state, before });
-  if (before && before.generation !== state.generation) tell("learnt", state);
+  emit("state", { state, before });
+  if (before && before.generation !== state.generation) emit("learnt", state);
 }

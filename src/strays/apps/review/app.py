@@ -26,10 +26,9 @@ from strays.apps.review.store import to_bytes
 from strays.apps.web.answers import Json, add_errors, refuse
 
 HERE = Path(__file__).parent
+REPORT = HERE.parents[1] / "jobs" / "report"
 # The page's own files; nothing else is served.
-STATIC = {
-    path.name: path for path in (HERE / "page.css", *HERE.glob("*.js"), HERE.parents[1] / "jobs" / "report" / "map.js")
-}
+STATIC = {path.name: path for path in (HERE / "page.css", *HERE.glob("*.js"), *REPORT.glob("map*.js"))}
 MOST_IDS = 20_000
 QUEUE_LENGTH = 10
 

@@ -1,21 +1,26 @@
 // All texts, searched, filtered and sorted; judged right in the list.
-import { get, hear, tell } from "./api.js";
+import { emit, get, on, troubleOf } from "./api.js";
 import { Panel } from "./card.js";
 import { outbox } from "./outbox.js";
 import { Rows } from "./rows.js";
-import { badge, bdi, button, byId, make, plural } from "./text.js";
+import { badge, bdi, button, byId, element, make, plural } from "./text.js";
+
+/** @import { Item, TextAnswer, TextsAnswer, Verdict } from "./messages" */
 
 const PAGE = 50;
-const [search, label, sort, total, list] = byId("search", "label", "sort", "total", "rows");
+const search = element("search", HTMLInputElement);
+const [label, sort] = [element("label", HTMLSelectElement), element("sort", HTMLSelectElement)];
+const [total, list, filters, detail] = byId("total", "rows", "filters", "browse-detail");
 const HINT = "Choose a text to see why it scores as it does. On a row, a, n and s judge it.";
+/** @type {Item[]} */
 let items = [];
 let found = 0;
 let turn = 0; // of the last request: answers to older ones are dropped
 let typing = 0;
 
-const panel = new Panel(...byId("browse-detail"), give, HINT);
+const panel = new Panel(detail, give, HINT);
 const rows = new Rows(list, {
-  draw: (item) => [
+  draw: (/** @type {Item} */ item) => [
     make("span", { class: "num", title: "anomaly score" }, item.anomaly_score.toFixed(2)),
     make("span", { class: "line" }, bdi(item.text, 220)),
     item.label ? badge(item.label, outbox.holds(item.id)) : flag(item),
@@ -23,22 +28,25 @@ const rows = new Rows(list, {
   open: (item) => panel.show(item),
 });
 
+/** @param {Item} item */
 const flag = ({ flagged }) => make("span", { class: "badge" }, flagged ? "flagged" : "");
 export const closePanel = () => panel.close();
 
+/** @param {boolean} [more] whether to add to those that are here */
 export async function fetchRows(more = false) {
   const mine = ++turn;
   const flagged = label.value === "flagged";
   const query = new URLSearchParams({
     search: search.value.trim(), label: flagged ? "any" : label.value, sort: sort.value,
-    offset: more ? items.length : 0, limit: PAGE,
+    offset: String(more ? items.length : 0), limit: String(PAGE),
   });
   if (flagged) query.set("flagged", "true");
+  /** @type {TextsAnswer} */
   let answer;
   try {
     answer = await get(`/api/texts?${query}`);
-  } catch (trouble) {
-    if (mine === turn) total.textContent = trouble.message;
+  } catch (thrown) {
+    if (mine === turn) total.textContent = troubleOf(thrown).message;
     return;
   }
   if (mine !== turn) return;
@@ -47,6 +55,7 @@ export async function fetchRows(more = false) {
   drawRows(!more);
 }
 
+/** @param {boolean} fresh whether these are other rows than before */
 function drawRows(fresh) {
   total.textContent = found ? plural(found, "text") : "";
   const tail = [];
@@ -65,27 +74,36 @@ function drawRows(fresh) {
   }
 }
 
-/** A verdict for the row one is on. */
+/**
+ * A verdict for the row one is on.
+ * @param {Verdict} verdict
+ */
 export function give(verdict) {
   const item = rows.present;
   if (!item) return;
   outbox.give([item.id], verdict, item.text);
-  tell("settle", [item.id]);
+  emit("settle", [item.id]);
   relabel([item.id], verdict);
 }
 
+/**
+ * @param {number[]} ids
+ * @param {Verdict | null} verdict
+ */
 function relabel(ids, verdict) {
   for (const id of ids) {
     const at = items.findIndex((item) => item.id === id);
     if (at < 0) continue;
     items[at] = { ...items[at], label: verdict };
     rows.update(id, items[at]);
-    if (panel.has([id])) panel.card.show(items[at]);
+    if (panel.has([id])) panel.card?.show(items[at]);
   }
 }
 
+/** @param {number} step */
 export const move = (step) => rows.move(step);
 
+/** @param {string} [filter] */
 export function open(filter) {
   if (filter) { search.value = ""; label.value = filter; }
   fetchRows();
@@ -96,18 +114,22 @@ export function toSearch() {
   search.select();
 }
 
-document.getElementById("filters").addEventListener("submit", (event) => { event.preventDefault(); fetchRows(); });
+filters.addEventListener("submit", (event) => { event.preventDefault(); fetchRows(); });
 search.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(fetchRows, 150); });
 search.addEventListener("keydown", (event) => {
   if (event.key === "ArrowDown" || event.key === "Enter") { event.preventDefault(); rows.move(0); }
   if (event.key === "Escape") { event.preventDefault(); search.blur(); }
 });
 for (const choice of [label, sort]) choice.addEventListener("change", () => fetchRows());
-hear("saved", ({ ids, verdict }) => relabel(ids, verdict));
-hear("undone", async ({ ids }) => {
+on("saved", ({ ids, verdict }) => relabel(ids, verdict ?? null));
+on("undone", async ({ ids }) => {
   for (const id of ids) {
     if (!items.some((item) => item.id === id)) continue;
     // What holds again may be an older verdict, or a label that came with the file.
-    try { const { label: now } = await get(`/api/texts/${id}`); relabel([id], now); } catch { relabel([id], null); }
+    try {
+      /** @type {TextAnswer} */
+      const { label: now } = await get(`/api/texts/${id}`);
+      relabel([id], now);
+    } catch { relabel([id], null); }
   }
 });

@@ -1,27 +1,41 @@
 // One text with all there is to say of it: why it is asked about, its score, its odd words, and what it is like.
-import { get } from "./api.js";
+import { get, troubleOf } from "./api.js";
 import { badge, bdi, button, drawText, make, number, oddness, plain, plural, sentence, SIGNS, when } from "./text.js";
+
+/** @import { Item, Neighbour, PastVerdict, Segment, TextAnswer, Verdict, WhyAnswer } from "./messages" */
 
 const NEIGHBOURS = 3;
 const LONG = 240; // characters of a neighbour
 
-const reasons = new Map(); // id -> a promise of the explanation
+/** @type {Map<number, Promise<WhyAnswer>>} */
+const reasons = new Map(); // id -> its explanation
 
-/** Why a text scores as it does; asked for once, until the model has learnt more. */
+/**
+ * Why a text scores as it does; asked for once, until the model has learnt more.
+ * @param {number} id
+ */
 export function explain(id) {
-  if (!reasons.has(id)) {
-    const promise = get(`/api/texts/${id}/why`);
-    promise.catch(() => reasons.delete(id));
-    reasons.set(id, promise);
-  }
-  return reasons.get(id);
+  const known = reasons.get(id);
+  if (known) return known;
+  /** @type {Promise<WhyAnswer>} */
+  const promise = get(`/api/texts/${id}/why`);
+  promise.catch(() => reasons.delete(id));
+  reasons.set(id, promise);
+  return promise;
 }
 
 export const forgetReasons = () => reasons.clear();
 
 export class Card {
+  /**
+   * @param {HTMLElement} parent
+   * @param {{ history?: boolean }} [options] whether to list what people said of the text
+   */
   constructor(parent, { history = false } = {}) {
     this.history = history;
+    /** @type {Item | null} */
+    this.item = null;
+    this.drawn = ""; // the text that is shown
     this.why = make("p", { class: "asked" });
     this.text = make("div", { class: "text", dir: "auto", tabindex: "0", role: "group", "aria-label": "Text" });
     this.facts = make("p", { class: "facts" });
@@ -38,11 +52,15 @@ export class Card {
     parent.append(this.root);
   }
 
+  /**
+   * @param {Item} item
+   * @param {{ note?: string }} [options] what to say in place of why it is asked about
+   */
   show(item, { note = "" } = {}) {
-    const same = this.item && this.item.id === item.id;
+    const same = this.item?.id === item.id;
     this.item = item;
     const { text, length, n_rows: rows } = item;
-    this.root.dataset.id = item.id;
+    this.root.dataset.id = String(item.id);
     this.why.replaceChildren(note || (this.history && item.label ? "" : asked(item)));
     this.why.dataset.kind = item.why ? item.why.kind : "";
     this.text.dataset.size = length <= 140 ? "short" : length <= 420 ? "middling" : "long";
@@ -67,7 +85,10 @@ export class Card {
     this._explain(item);
   }
 
-  /** Say that somebody else has judged this text while it was shown; null: nobody has. */
+  /**
+   * Say that somebody else has judged this text while it was shown; null: nobody has.
+   * @param {PastVerdict | null} event
+   */
   tellJudged(event) {
     const words = event ? ["judged meanwhile by ", bdi(event.who, 100), ": ", badge(event.verdict)] : [];
     const told = event ? String(event.event) : "";
@@ -76,8 +97,10 @@ export class Card {
     this.meanwhile.replaceChildren(...words);
   }
 
+  /** @param {Item} item */
   async _history(item) {
     try {
+      /** @type {TextAnswer} */
       const { history } = await get(`/api/texts/${item.id}`);
       if (this.item !== item || !history.length) return;
       this.past.replaceChildren(...history.map(({ verdict, who, at, undone }) => make("li", {},
@@ -95,12 +118,14 @@ export class Card {
     }
   }
 
+  /** @param {Item} item */
   async _explain(item) {
+    /** @type {WhyAnswer} */
     let why;
     try {
       why = await explain(item.id);
-    } catch (trouble) {
-      if (this.item === item) this.trouble.textContent = `No explanation: ${trouble.message}`;
+    } catch (thrown) {
+      if (this.item === item) this.trouble.textContent = `No explanation: ${troubleOf(thrown).message}`;
       why = { segments: [], nearest_normals: [], nearest_anomalies: [] };
     }
     if (this.item !== item) return;
@@ -111,11 +136,17 @@ export class Card {
   }
 }
 
+/** @param {Item} item */
 export function asked(item) {
   if (item.label === "skip") return "Skipped before";
   return item.why ? sentence(item.why.words) : "";
 }
 
+/**
+ * @param {HTMLElement} list
+ * @param {Neighbour[]} neighbours
+ * @param {string} none what to say where there are none
+ */
 function near(list, neighbours, none) {
   const rows = neighbours.slice(0, NEIGHBOURS).map(({ text, similarity }) => {
     const like = make("span", { class: "like", title: "likeness, from 0 to 1" }, similarity.toFixed(2));
@@ -124,10 +155,19 @@ function near(list, neighbours, none) {
   list.replaceChildren(...(rows.length ? rows : [make("li", { class: "soft" }, none)]));
 }
 
+/** @param {Verdict} verdict */
 const sign = (verdict) => make("i", { class: `is-${verdict}`, "aria-hidden": "true" }, SIGNS[verdict]);
 
-/** Buttons to judge what a panel shows; `others` stand where Skip would. */
+/**
+ * Buttons to judge what a panel shows; `others` stand where Skip would.
+ * @param {(verdict: Verdict) => void} give
+ * @param {...Node} others
+ */
 export function verdictButtons(give, ...others) {
+  /**
+   * @param {Verdict} verdict
+   * @param {...(Node | string)} words
+   */
   const one = (verdict, ...words) => {
     const made = button("", () => give(verdict), `big ${verdict}`);
     made.append(...words, " ", make("kbd", {}, verdict[0]));
@@ -140,10 +180,28 @@ export function verdictButtons(give, ...others) {
 
 /** The place beside a list where one text is shown whole, judged, and closed again. */
 export class Panel {
+  /**
+   * @param {HTMLElement} place
+   * @param {(verdict: Verdict) => void} give
+   * @param {string} hint what to say while nothing is shown
+   */
   constructor(place, give, hint) {
-    Object.assign(this, { place, give, hint, card: null, onclose: () => this.clear() });
+    this.place = place;
+    this.give = give;
+    this.hint = hint;
+    /** @type {Card | null} */
+    this.card = null;
+    /** @type {() => void} */
+    this.onclose = () => this.clear();
   }
 
+  /** The text it shows. */
+  get item() { return this.card ? this.card.item : null; }
+
+  /**
+   * @param {Item} item
+   * @param {{ note?: string }} [options]
+   */
   show(item, options) {
     if (!this.card) {
       this.place.replaceChildren(button("✕", () => this.onclose(), "quiet close", { "aria-label": "Close" }));
@@ -154,15 +212,19 @@ export class Panel {
     this.card.show(item, options);
   }
 
-  /** Whether it shows one of these texts. */
-  has(ids) { return Boolean(this.card) && ids.includes(this.card.item.id); }
+  /**
+   * Whether it shows one of these texts.
+   * @param {number[]} ids
+   */
+  has(ids) { return this.item !== null && ids.includes(this.item.id); }
 
-  open() { this.place.parentElement.classList.add("opened"); }
+  open() { this.place.parentElement?.classList.add("opened"); }
 
   /** On narrow screens it covers the list: whether it did, and does no longer. */
   close() {
-    const covered = this.place.parentElement.classList.contains("opened") && innerWidth < 800;
-    this.place.parentElement.classList.remove("opened");
+    const around = this.place.parentElement;
+    const covered = Boolean(around?.classList.contains("opened")) && innerWidth < 800;
+    around?.classList.remove("opened");
     return covered;
   }
 

@@ -1,15 +1,17 @@
 // What opens over the page: help, export, the person's name, and verdicts that are not saved yet.
-import { desk, hear, post, tell } from "./api.js";
+import { desk, emit, on, post, troubleOf } from "./api.js";
 import { outbox } from "./outbox.js";
-import { badge, bdi, button, byId, make, sentence } from "./text.js";
+import { badge, bdi, button, byId, element, make, sentence, within } from "./text.js";
 
-const [unsaved, waitingList, outboxDialog] = byId("unsaved", "waiting", "outbox");
-const [saveModel, saveState, saveCommand] = byId("save-model", "save-state", "save-command");
-const [who, openName] = byId("who", "open-name");
+const [unsaved, waitingList, sendAgain] = byId("unsaved", "waiting", "send-again");
+const outboxDialog = element("outbox", HTMLDialogElement);
+const saveModel = element("save-model", HTMLButtonElement);
+const [saveState, saveCommand, openName] = byId("save-state", "save-command", "open-name");
+const who = element("who", HTMLInputElement);
 
 for (const name of ["save", "help", "name"]) {
-  const [opener, dialog] = byId(`open-${name}`, name);
-  opener.addEventListener("click", () => dialog.showModal());
+  const dialog = element(name, HTMLDialogElement);
+  element(`open-${name}`, HTMLElement).addEventListener("click", () => dialog.showModal());
 }
 for (const dialog of document.querySelectorAll("dialog")) {
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); }); // beside it
@@ -17,11 +19,11 @@ for (const dialog of document.querySelectorAll("dialog")) {
 
 // ---- what is not saved yet ------------------------------------------------------------------------------------------
 
-hear("outbox", (waiting) => {
+on("outbox", (waiting) => {
   unsaved.removeAttribute("aria-label");
   unsaved.textContent = waiting.length ? `${waiting.length} unsaved` : "✓ saved";
   unsaved.classList.toggle("waiting", waiting.length > 0);
-  unsaved.classList.toggle("troubled", waiting.some((entry) => entry.trouble));
+  unsaved.classList.toggle("troubled", waiting.some((entry) => Boolean(entry.trouble)));
   const rows = waiting.map((entry) => make("li", {},
     entry.kind === "undo" ? "undo" : badge(entry.verdict, true), " ", bdi(entry.text, 120),
     make("span", { class: "soft" }, entry.trouble ? ` ${entry.trouble} ` : ""),
@@ -29,20 +31,21 @@ hear("outbox", (waiting) => {
   if (!rows.length) rows.push(make("li", { class: "soft" }, "All verdicts are saved."));
   waitingList.replaceChildren(...rows);
 });
-hear("refused", () => { if (!outboxDialog.open) outboxDialog.showModal(); });
+on("refused", () => { if (!outboxDialog.open) outboxDialog.showModal(); });
 unsaved.addEventListener("click", () => outboxDialog.showModal());
-document.getElementById("send-again").addEventListener("click", () => outbox.again());
+sendAgain.addEventListener("click", () => outbox.again());
 
 // ---- the model ------------------------------------------------------------------------------------------------------
 
-hear("state", ({ state: { save } }) => {
+on("state", ({ state: { save } }) => {
   saveModel.disabled = save.state === "working";
-  const words = { none: "", working: "Saving the model…", failed: `Not saved: ${save.words}` };
-  saveState.textContent = words[save.state] ?? sentence(save.words);
+  const [done, failed] = [sentence(save.words), `Not saved: ${save.words}`];
+  const words = { none: "", working: "Saving the model…", done, failed };
+  saveState.textContent = words[save.state];
   saveCommand.hidden = save.state !== "done";
   const plain = /^[\w@%+=:,./-]+$/.test(save.folder);
   const folder = plain ? save.folder : `'${save.folder.replaceAll("'", "'\\''")}'`; // as a shell wants it
-  saveCommand.querySelector("code").textContent = `strays score more.csv --model ${folder} --out scored.csv`;
+  within(saveCommand, "code").textContent = `strays score more.csv --model ${folder} --out scored.csv`;
 });
 
 saveModel.addEventListener("click", async () => {
@@ -50,19 +53,20 @@ saveModel.addEventListener("click", async () => {
   saveState.textContent = "Saving the model…";
   try {
     await post("/api/model", {});
-    tell("watch");
-  } catch (trouble) {
-    saveState.textContent = trouble.message;
+    emit("watch", undefined);
+  } catch (thrown) {
+    saveState.textContent = troubleOf(thrown).message;
     saveModel.disabled = false;
   }
 });
 
-saveCommand.querySelector("button").addEventListener("click", async (event) => {
-  const code = saveCommand.querySelector("code");
+const copy = within(saveCommand, "button");
+copy.addEventListener("click", async () => {
+  const code = within(saveCommand, "code");
   try {
-    await navigator.clipboard.writeText(code.textContent);
-    event.target.textContent = "Copied";
-  } catch { getSelection().selectAllChildren(code); } // no clipboard here: selected, to be copied by hand
+    await navigator.clipboard.writeText(code.textContent ?? "");
+    copy.textContent = "Copied";
+  } catch { getSelection()?.selectAllChildren(code); } // no clipboard here: selected, to be copied by hand
 });
 
 // ---- the person -----------------------------------------------------------------------------------------------------

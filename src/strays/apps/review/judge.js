@@ -1,39 +1,47 @@
 // The view in which one text after another is judged.
-import { desk, get, hear, tell } from "./api.js";
+import { desk, emit, get, on, troubleOf } from "./api.js";
 import { asked as whyAsked, Card, explain, forgetReasons } from "./card.js";
 import { outbox } from "./outbox.js";
 import { past } from "./progress.js";
 import { Queue } from "./queue.js";
 import { badge, bdi, button, byId, make, plain, plural, said, sentence } from "./text.js";
 
+/** @import { Item, QueueAnswer, TextAnswer, Verdict } from "./messages" */
+
 const AHEAD = 10; // texts at hand
 const FEW = 4;
 const HOLD = 60_000; // milliseconds
 
 export const queue = new Queue();
-const done = []; // what was judged, the last at the end: {item, who}, or null for what was judged in another view
+/** @type {({ item: Item, who: string } | null)[]} */
+const done = []; // what was judged, the last at the end; null for what was judged in another view
+/** @type {Set<number>} */
 const awaited = new Set(); // ids whose undoing shows already
 const [place, last, live] = byId("present", "last", "said");
+/** @type {Card | null} */
 let card = null;
 let asking = false;
 let fetched = 0; // when the desk was last asked what to judge
 
-export const say = (words) => { live.textContent = words; };
+/** @param {string} words for a screen reader */
+export const announce = (words) => { live.textContent = words; };
 
 export async function fetchQueue() {
   if (asking) return;
   asking = true;
   const asked = fetched = performance.now();
+  /** @type {QueueAnswer} */
   let answer;
   try {
     answer = await get(`/api/queue?client=${encodeURIComponent(desk.client)}&n=${AHEAD}`);
-  } catch (trouble) {
-    tell("reach", { gone: true, message: trouble.message, locked: trouble.locked });
+  } catch (thrown) {
+    const trouble = troubleOf(thrown);
+    emit("reach", { gone: true, message: trouble.message, locked: trouble.locked });
     return;
   } finally {
     asking = false;
   }
-  tell("queue", { queue: answer, asked });
+  emit("queue", { queue: answer, asked });
 }
 
 /** Tell the desk now and then that these texts are being looked at, so that it gives them to nobody else. */
@@ -41,6 +49,7 @@ export function holdOn() {
   if (performance.now() - fetched > HOLD) fetchQueue();
 }
 
+/** @param {Verdict} verdict */
 export function judge(verdict) {
   const item = queue.present;
   if (!item) return;
@@ -50,7 +59,7 @@ export function judge(verdict) {
   noteLast(verdict, item.text, 1, true);
   draw();
   const next = queue.present;
-  say(`${sentence(said(verdict))}. ${next ? `Next: ${plain(next.text, 300)}` : "Nothing is left."}`);
+  announce(`${sentence(said(verdict))}. ${next ? `Next: ${plain(next.text, 300)}` : "Nothing is left."}`);
   if (queue.items.length < FEW) fetchQueue();
 }
 
@@ -65,21 +74,34 @@ export function undo() {
   outbox.undo(last?.who);
 }
 
+/** @param {number} step */
 export function look(step) {
   if (queue.move(step)) draw();
 }
 
+/**
+ * @param {string} before
+ * @param {Node} mark
+ * @param {string} text
+ * @param {number} n
+ */
 function note(before, mark, text, n) {
   last.replaceChildren(before, mark, n > 1 ? ` ${plural(n, "text")} ` : " ", bdi(text, 80));
 }
 
+/**
+ * @param {Verdict | undefined} verdict
+ * @param {string} text
+ * @param {number} n
+ * @param {boolean} unsaved
+ */
 function noteLast(verdict, text, n, unsaved) {
   note("Last: ", badge(verdict, unsaved), text, n);
 }
 
 export function draw() {
   const item = queue.present;
-  tell("present", item);
+  emit("present", item);
   if (!item) {
     card = null;
     place.replaceChildren(empty());
@@ -95,7 +117,7 @@ export function draw() {
   const next = queue.items[queue.at + 1];
   // The next one's explanation, once this one's is here: the one being read comes first.
   if (next) explain(item.id).then(() => explain(next.id)).catch(() => {});
-  place.parentElement.scrollTop = 0;
+  if (place.parentElement) place.parentElement.scrollTop = 0;
 }
 
 /** The present text is never pulled away; where somebody else has judged it meanwhile, that is said. */
@@ -109,6 +131,10 @@ function tellMeanwhile() {
 
 function empty() {
   const { state } = desk;
+  /**
+   * @param {string} title
+   * @param {...Node} rest
+   */
   const none = (title, ...rest) => make("div", { class: "empty" }, make("h2", {}, title), ...rest);
   if (!state || queue.left === null) return none("Fetching texts…");
   if (queue.left > 0 && !outbox.waiting.length) {
@@ -120,12 +146,12 @@ function empty() {
   const all = `${plural(normal + anomaly, "text")} judged, ${plural(anomaly, "anomaly", "anomalies")} found`;
   return none("All judged", make("p", {}, all, skipped ? `, ${skipped} skipped.` : "."),
     make("p", { class: "soft" }, "What next: save the model to score other files with, or export the verdicts."),
-    make("p", { class: "buttons" }, button("Export", () => tell("view", "save")),
-      ...(skipped ? [button("See the skipped", () => tell("view", "browse:skip"))] : []),
-      button("See what was judged", () => tell("view", "judged"))));
+    make("p", { class: "buttons" }, button("Export", () => emit("view", "save")),
+      ...(skipped ? [button("See the skipped", () => emit("view", "browse:skip"))] : []),
+      button("See what was judged", () => emit("view", "judged"))));
 }
 
-hear("queue", ({ queue: answer, asked }) => {
+on("queue", ({ queue: answer, asked }) => {
   const before = queue.present;
   queue.refresh(answer, asked);
   if (queue.present !== before || !before) draw();
@@ -135,36 +161,37 @@ hear("queue", ({ queue: answer, asked }) => {
   if (!queue.present && old && !outbox.waiting.length) fetchQueue();
 });
 
-hear("saved", ({ ids, kept, verdict, text }) => {
+on("saved", ({ ids, kept, verdict, text }) => {
   queue.acknowledge([...ids, ...kept], performance.now());
   if (!ids.length) { // nothing was written, so there is nothing to undo either
     const at = done.lastIndexOf(null);
     if (at >= 0) done.splice(at, 1);
     const words = "All of these were judged meanwhile, and keep their verdicts.";
     last.replaceChildren(words);
-    say(words);
+    announce(words);
   } else if (!outbox.waiting.length) noteLast(verdict, text, ids.length, false);
 });
 
-hear("settle", (ids) => {
+on("settle", (ids) => {
   done.push(null);
   const before = queue.present;
   queue.settle(ids);
   if (queue.present !== before) draw();
 });
 
-hear("undone", async ({ ids, verdict, text }) => {
+on("undone", async ({ ids, verdict, text = "" }) => {
   if (!ids.length) {
     awaited.clear();
     last.replaceChildren("There is nothing to undo.");
-    say("There is nothing to undo.");
+    announce("There is nothing to undo.");
     return;
   }
   note("Undone: ", badge(verdict), text, ids.length);
-  say(`Undone: ${said(verdict, ids.length)}.`);
+  if (verdict) announce(`Undone: ${said(verdict, ids.length)}.`);
   if (awaited.delete(ids[0])) return;
   for (const id of ids) queue.settled.delete(id);
   if (ids.length > 1) return fetchQueue();
+  /** @type {TextAnswer} */
   let item;
   try { item = await get(`/api/texts/${ids[0]}`); } catch { return; }
   if (item.label) return; // an older verdict holds again
@@ -172,18 +199,18 @@ hear("undone", async ({ ids, verdict, text }) => {
   draw();
 });
 
-hear("learnt", () => {
+on("learnt", () => {
   forgetReasons();
   fetchQueue();
 });
-hear("renamed", () => {
+on("renamed", () => {
   for (const id of outbox.waiting.flatMap((entry) => entry.ids)) queue.settled.delete(id);
   outbox.forget();
   fetchQueue();
 });
 document.addEventListener("past", tellMeanwhile);
-hear("outbox", () => { if (!queue.present) draw(); });
+on("outbox", () => { if (!queue.present) draw(); });
 
-for (const button of document.querySelectorAll("#judge [data-act]")) {
-  button.addEventListener("click", () => tell("act", button.dataset.act));
+for (const button of document.querySelectorAll("#judge button[data-act]")) {
+  if (button instanceof HTMLElement) button.addEventListener("click", () => emit("act", button.dataset.act ?? ""));
 }

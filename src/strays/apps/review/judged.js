@@ -1,20 +1,25 @@
 // What was judged so far, by whom and when; a verdict can be changed here.
-import { desk, get, hear, tell } from "./api.js";
+import { desk, emit, get, on } from "./api.js";
 import { Panel } from "./card.js";
 import { outbox } from "./outbox.js";
 import { fetchOlder, past } from "./progress.js";
 import { Rows } from "./rows.js";
 import { badge, bdi, button, byId, make, plural, when } from "./text.js";
 
-const [list, people] = byId("events", "people");
-const HINT = "Choose a verdict to see its text, or to change it: a, n or s on a row.";
-const panel = new Panel(...byId("judged-detail"), give, HINT);
+/** @import { PastEvent, TextAnswer, Verdict } from "./messages" */
 
-// Undone, or another verdict was given since.
+const [list, people, detail] = byId("events", "people", "judged-detail");
+const HINT = "Choose a verdict to see its text, or to change it: a, n or s on a row.";
+const panel = new Panel(detail, give, HINT);
+
+/**
+ * Undone, or another verdict was given since.
+ * @param {PastEvent} event
+ */
 const gone = (event) => event.undone || event.replaced;
 
 const rows = new Rows(list, {
-  draw: (event) => [
+  draw: (/** @type {PastEvent} */ event) => [
     make("span", { class: "num" }, when(event.at)),
     make("span", { class: "line" },
       make(gone(event) ? "s" : "span", {}, event.n > 1 ? `${plural(event.n, "text")}: ` : "", bdi(event.text, 220))),
@@ -24,7 +29,9 @@ const rows = new Rows(list, {
   open: show,
 });
 
+/** @param {PastEvent} event */
 async function show(event) {
+  /** @type {TextAnswer} */
   let item;
   try { item = await get(`/api/texts/${event.ids[0]}`); } catch { return; }
   panel.show(item, { note: event.n > 1 ? `The first of ${plural(event.n, "text")} that were judged together` : "" });
@@ -32,14 +39,18 @@ async function show(event) {
 
 export const closePanel = () => panel.close();
 
-/** Another verdict for the texts of a row. */
+/**
+ * Another verdict for the texts of a row.
+ * @param {Verdict} verdict
+ */
 export function give(verdict) {
   const event = rows.present;
   if (!event) return;
   outbox.give(event.ids, verdict, event.text);
-  tell("settle", event.ids);
+  emit("settle", event.ids);
 }
 
+/** @param {number} step */
 export const move = (step) => rows.move(step);
 
 const older = () => fetchOlder().catch(() => {}); // the button stays
@@ -55,7 +66,8 @@ export function draw() {
 }
 
 document.addEventListener("past", draw);
-hear("saved", async ({ ids }) => {
-  if (!panel.has(ids)) return;
-  try { panel.card.show(await get(`/api/texts/${panel.card.item.id}`)); } catch { /* it stays as it is */ }
+on("saved", async ({ ids }) => {
+  const shown = panel.item;
+  if (!shown || !ids.includes(shown.id)) return;
+  try { panel.card?.show(await get(`/api/texts/${shown.id}`)); } catch { /* it stays as it is */ }
 });

@@ -1,14 +1,20 @@
 // How far one is: judged, found, still hidden, and when the model learns next.
-import { get, hear, desk } from "./api.js";
+import { desk, get, on } from "./api.js";
 import { outbox } from "./outbox.js";
-import { byId, make, number, plural } from "./text.js";
+import { byId, element, make, number, plural } from "./text.js";
 
-const [count, hidden, learning, curve] = byId("count", "hidden", "learning", "curve");
+/** @import { HistoryAnswer, PastEvent, Verdict } from "./messages" */
+
+const [count, hidden, learning] = byId("count", "hidden", "learning");
+const curve = element("curve", SVGSVGElement);
 const MOST = 1000; // events in the curve
 const LATEST = 100;
 const NEWS = 6000;
 
-/** All verdicts, the last first, as far back as was asked for. */
+/**
+ * All verdicts, the last first, as far back as was asked for.
+ * @type {{ events: PastEvent[], whole: boolean }}
+ */
 export const past = { events: [], whole: false };
 let known = -1;
 let fetching = false;
@@ -18,6 +24,7 @@ function drawNumbers() {
   const { state } = desk;
   if (!state) return;
   const waiting = outbox.waiting.filter((entry) => entry.kind === "verdict");
+  /** @param {Verdict} verdict */
   const pending = (verdict) => waiting.reduce((n, entry) => n + (entry.verdict === verdict ? entry.ids.length : 0), 0);
   const judged = state.judged.normal + state.judged.anomaly + pending("normal") + pending("anomaly");
   const skipped = state.judged.skipped + pending("skip");
@@ -44,28 +51,36 @@ function drawNumbers() {
   learning.classList.toggle("busy", state.refitting);
 }
 
+/**
+ * @param {string} words
+ * @param {string} [kind]
+ */
 const strong = (words, kind = "") => make("b", { class: kind }, words);
+
+/** @param {string} words */
 const soft = (words) => make("span", { class: "soft" }, words);
 
 /** Anomalies found (upwards) against texts judged (to the right). */
 function drawCurve() {
+  /** @type {Map<number, Verdict>} */
   const verdicts = new Map();
   const points = [[0, 0]];
   let found = 0;
   for (const event of past.events.toReversed()) {
     if (event.undone || event.verdict === "skip") continue;
     for (const id of event.ids) {
-      found += (event.verdict === "anomaly") - (verdicts.get(id) === "anomaly");
+      found += Number(event.verdict === "anomaly") - Number(verdicts.get(id) === "anomaly");
       verdicts.set(id, event.verdict);
     }
     points.push([verdicts.size, found]);
   }
   const [across, up] = [Math.max(10, verdicts.size), Math.max(3, ...points.map((point) => point[1]))];
+  /** @param {number[]} point */
   const at = ([x, y]) => `${((120 * x) / across).toFixed(1)} ${(25 - (23 * y) / up).toFixed(1)}`;
   const path = `M${points.map(at).join("L")}`;
   const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
   line.setAttribute("d", path);
-  const area = line.cloneNode();
+  const area = document.createElementNS("http://www.w3.org/2000/svg", "path");
   area.setAttribute("d", `${path}V26H0Z`);
   area.setAttribute("class", "area");
   curve.replaceChildren(area, line);
@@ -75,13 +90,14 @@ function drawCurve() {
 
 /** The latest events, or at first as many as the curve shows. */
 export async function fetchPast() {
-  if (fetching) return;
+  if (fetching || !desk.state) return;
   fetching = true;
   try {
     const limit = known < 0 ? MOST : LATEST;
     const aim = desk.state.last_event;
+    /** @type {HistoryAnswer} */
     const { events } = await get(`/api/history?limit=${limit}`);
-    const oldest = events.length ? events.at(-1).event : Infinity;
+    const oldest = events.at(-1)?.event ?? Infinity;
     const older = known < 0 || events.length < limit ? [] : past.events.filter((event) => event.event < oldest);
     past.events = [...events, ...older];
     past.whole = events.length < limit || (known >= 0 && past.whole);
@@ -93,20 +109,23 @@ export async function fetchPast() {
   }
 }
 
-/** Older events than those at hand; whether there were any. */
+/** Older events than those at hand. */
 export async function fetchOlder() {
-  const { events } = await get(`/api/history?limit=${LATEST}&before=${past.events.at(-1).event}`);
+  const oldest = past.events.at(-1);
+  if (!oldest) return;
+  /** @type {HistoryAnswer} */
+  const { events } = await get(`/api/history?limit=${LATEST}&before=${oldest.event}`);
   past.events.push(...events);
   past.whole = events.length < LATEST;
   document.dispatchEvent(new Event("past"));
 }
 
-hear("state", ({ state }) => {
+on("state", ({ state }) => {
   drawNumbers();
   if (state.last_event !== known) fetchPast();
 });
-hear("outbox", drawNumbers);
-hear("learnt", () => {
+on("outbox", drawNumbers);
+on("learnt", () => {
   newsUntil = performance.now() + NEWS;
   drawNumbers();
   setTimeout(drawNumbers, NEWS + 50);

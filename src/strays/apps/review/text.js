@@ -1,7 +1,10 @@
 // Texts as they are: never as markup, nothing in them unseen, none of them in the way of the rest.
 
+/** @import { Item, Segment, Verdict } from "./messages" */
+
 const SHORT = 1600; // characters shown before "show more"
 
+/** @type {Record<number, string>} */
 const NAMES = {
   0: "NUL", 7: "BEL", 8: "BS", 11: "VT", 12: "FF", 13: "CR", 27: "ESC", 0x7f: "DEL", 0x85: "NEL", 0xad: "SHY",
   0x61c: "ALM", 0x200b: "ZWSP", 0x200e: "LRM", 0x200f: "RLM", 0x2028: "LS", 0x2029: "PS", 0x202a: "LRE", 0x202b: "RLE",
@@ -15,32 +18,77 @@ const UNSEEN = new RegExp(
   "\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}]|\\p{Surrogate}|\\r(?!\\n))\\1*", "gu",
 );
 
+/**
+ * An element. Attributes that start with "on" are listeners, true and false set or leave out an attribute.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string | number | boolean | EventListener>} [attributes]
+ * @param {...(Node | string)} children
+ */
 export function make(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    if (typeof value === "function") made.addEventListener(name.slice(2), value);
     else if (typeof value === "boolean") made.toggleAttribute(name, value);
-    else made.setAttribute(name, value);
+    else made.setAttribute(name, String(value));
   }
   made.append(...children);
   return made;
 }
 
-/** A button; `kind` is how it looks: "big", "quiet". */
+/**
+ * A button; `kind` is how it looks: "big", "quiet".
+ * @param {string} words
+ * @param {EventListener} onclick
+ * @param {string} [kind]
+ * @param {Record<string, string>} [more] attributes
+ */
 export const button = (words, onclick, kind = "big", more = {}) =>
   make("button", { type: "button", class: kind, onclick, ...more }, words);
 
-export const byId = (...ids) => ids.map((id) => document.getElementById(id));
+/**
+ * The page's element with an id, which must be of this kind.
+ * @template {Element} Kind
+ * @param {string} id
+ * @param {new () => Kind} kind
+ */
+export function element(id, kind) {
+  const found = document.getElementById(id);
+  if (!(found instanceof kind)) throw new Error(`the page has no ${kind.name} with the id ${id}`);
+  return found;
+}
 
-/** What stands for a run of a character that cannot be seen. */
+/** @param {...string} ids */
+export const byId = (...ids) => ids.map((id) => element(id, HTMLElement));
+
+/**
+ * The first element below another that a selector finds; there must be one.
+ * @param {Element} parent
+ * @param {string} selector
+ */
+export function within(parent, selector) {
+  const found = parent.querySelector(selector);
+  if (!(found instanceof HTMLElement)) throw new Error(`nothing is ${selector} in #${parent.id}`);
+  return found;
+}
+
+/**
+ * What stands for a run of a character that cannot be seen.
+ * @param {string} run
+ * @param {string} one
+ */
 function signOf(run, one) {
-  const code = one.codePointAt(0);
+  const code = one.codePointAt(0) ?? 0;
   const hex = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
   const times = run.length / one.length;
   return { hex, sign: (NAMES[code] || hex) + (times > 1 ? `×${times}` : "") };
 }
 
-/** Put `text` into `parent`, what cannot be seen as small signs. */
+/**
+ * Put `text` into `parent`, what cannot be seen as small signs.
+ * @param {Element} parent
+ * @param {string} text
+ */
 function put(parent, text) {
   let from = 0;
   for (const match of text.matchAll(UNSEEN)) {
@@ -52,16 +100,25 @@ function put(parent, text) {
   parent.append(lines(text.slice(from)));
 }
 
+/** @param {string} text */
 const lines = (text) => text.replaceAll("\r\n", "\n");
 
-/** A text where no element can be, as in a tip: cut to `most` characters, what cannot be seen as ⟨signs⟩. */
+/**
+ * A text where no element can be, as in a tip: cut to `most` characters, what cannot be seen as ⟨signs⟩.
+ * @param {string} text
+ * @param {number} [most]
+ */
 export function plain(text, most = SHORT) {
   const short = cut(text, most);
   const shown = lines(short.replace(UNSEEN, (run, one) => `⟨${signOf(run, one).sign}⟩`));
   return short.length < text.length ? `${shown}…` : shown;
 }
 
-/** A text as an element of its own, cut to `most` characters. */
+/**
+ * A text as an element of its own, cut to `most` characters.
+ * @param {string} text
+ * @param {number} [most]
+ */
 export function bdi(text, most = SHORT) {
   const shown = make("bdi");
   const short = cut(text, most);
@@ -70,12 +127,21 @@ export function bdi(text, most = SHORT) {
   return shown;
 }
 
+/**
+ * @param {string} text
+ * @param {number} most
+ */
 function cut(text, most) {
   if (text.length <= most) return text;
   return text.slice(0, /[\ud800-\udbff]/.test(text[most - 1]) ? most - 1 : most); // no half characters
 }
 
-/** A text with its odd segments marked; more of a long one on demand. */
+/**
+ * A text with its odd segments marked; more of a long one on demand.
+ * @param {HTMLElement} parent
+ * @param {Item} item
+ * @param {Segment[]} [segments]
+ */
 export function drawText(parent, item, segments = []) {
   const most = parent.dataset.all === String(item.id) ? Infinity : SHORT;
   const text = cut(item.text, most);
@@ -98,7 +164,7 @@ export function drawText(parent, item, segments = []) {
   parent.replaceChildren(whole);
   if (!item.text.length) parent.append(make("span", { class: "soft" }, "(an empty text)"));
   if (text.length < item.text.length) {
-    const more = () => { parent.dataset.all = item.id; drawText(parent, item, segments); };
+    const more = () => { parent.dataset.all = String(item.id); drawText(parent, item, segments); };
     parent.append("… ", button(`show more (${number(item.length)} characters)`, more, "more"));
   } else if (item.length > [...item.text].length) {
     const link = { class: "more", href: `/api/texts/${item.id}/full`, target: "_blank", rel: "noopener" };
@@ -106,10 +172,20 @@ export function drawText(parent, item, segments = []) {
   }
 }
 
+/** @param {number} n */
 export const number = (n) => Math.round(n).toLocaleString("en");
+
+/**
+ * @param {number} n
+ * @param {string} one
+ * @param {string} [many]
+ */
 export const plural = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;
 
-/** A p-value in words, never rounded up to all. */
+/**
+ * A p-value in words, never rounded up to all.
+ * @param {number} p
+ */
 export function oddness(p) {
   const share = 100 * (1 - p);
   const digits = share >= 99.9 ? 2 : 1;
@@ -118,7 +194,10 @@ export function oddness(p) {
   return `odder than ${percent.toFixed(digits).replace(/\.?0+$/, "")} % of the normal texts`;
 }
 
-/** When it was: the time for today, else the date too. */
+/**
+ * When it was: the time for today, else the date too.
+ * @param {string} at
+ */
 export function when(at) {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return "";
@@ -126,14 +205,23 @@ export function when(at) {
   return date.toDateString() === new Date().toDateString() ? time : `${date.toLocaleDateString()} ${time}`;
 }
 
+/** @param {string | null | undefined} words */
 export const sentence = (words) => (words ? words[0].toUpperCase() + words.slice(1) : "");
 
 const VERDICTS = { normal: "normal", anomaly: "anomaly", skip: "skipped" };
 export const SIGNS = { normal: "■", anomaly: "◆", skip: "–" };
 
+/**
+ * @param {Verdict} verdict
+ * @param {number} [n]
+ */
 export const said = (verdict, n = 1) => (n === 1 ? VERDICTS[verdict] : `${number(n)} ${VERDICTS[verdict]}`);
 
-/** A verdict as a small coloured word; hollow while it is not saved. */
+/**
+ * A verdict as a small coloured word; hollow while it is not saved.
+ * @param {Verdict | null | undefined} verdict
+ * @param {boolean} [unsaved]
+ */
 export function badge(verdict, unsaved = false) {
   if (!verdict) return make("span", { class: "badge" });
   const sign = make("i", { "aria-hidden": "true" }, SIGNS[verdict]);

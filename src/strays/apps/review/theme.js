@@ -6,7 +6,7 @@
   apply();
   dark.addEventListener("change", apply);
   document.addEventListener("click", (event) => {
-    if (!event.target.closest("#theme")) return;
+    if (!(event.target instanceof Element) || !event.target.closest("#theme")) return;
     const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
     try {
       if (next === (dark.matches ? "dark" : "light")) localStorage.removeItem("strays-theme"); // with the system again

@@ -2,7 +2,28 @@
 (() => {
   "use strict";
 
-  const by = (id) => document.getElementById(id);
+  /**
+   * What page.html has in its element map-data: a column for each property, an entry for each point.
+   * @typedef {object} MapData
+   * @property {number[]} x places, from 0 to `grid`
+   * @property {number[]} y
+   * @property {number} grid
+   * @property {number[]} value
+   * @property {string[]} mark
+   * @property {number[]} row
+   * @property {number[]} score
+   * @property {number[]} p_value
+   * @property {string[]} text
+   * @property {number[]} oddest points, the oddest first
+   */
+
+  /** @param {string} id */
+  function by(id) {
+    const found = document.getElementById(id);
+    if (!found) throw new Error(`the page has no ${id}`);
+    return found;
+  }
+
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)");
 
@@ -23,10 +44,11 @@
   }
 
   function map() {
-    const data = JSON.parse(by("map-data").textContent);
+    /** @type {MapData} */
+    const data = JSON.parse(by("map-data").textContent ?? "");
     if (!data.x.length) return;
     const place = new Map(data.oddest.map((point, rank) => [point, rank]));
-    const says = (i) => [
+    const says = (/** @type {number} */ i) => [
       `row ${data.row[i].toLocaleString("en")}`, `score ${data.score[i]}`, `p-value ${data.p_value[i]}`, data.mark[i],
     ].filter(Boolean).join(" \u00b7 ");
     const here = by("map-here");
@@ -46,8 +68,20 @@
     });
   }
 
+  /**
+   * Show the picked point below the map.
+   * @param {string} says
+   * @param {string} text
+   * @param {number} [rank] among the oddest
+   */
   function keep(says, text, rank) {
     const picked = by("picked");
+    /**
+     * @template {keyof HTMLElementTagNameMap} Tag
+     * @param {Tag} tag
+     * @param {string} content
+     * @param {string} [name] its class
+     */
     const line = (tag, content, name) => {
       const made = document.createElement(tag);
       made.textContent = content;

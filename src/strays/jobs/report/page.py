@@ -15,6 +15,8 @@ from strays.jobs.report.safe import dull
 PIP = "pip install 'strays[report]'"
 # How strongly a piece of text is marked, by its effect beside the strongest one's.
 LEVELS = (0.15, 0.4, 0.7, 1.0)
+# The map's scripts, each needing those before it; the desk's page has them too.
+MAP_SCRIPTS = ("map_points.js", "map_view.js", "map_painter.js", "map_hands.js", "map.js")
 
 
 def require_jinja() -> None:
@@ -25,6 +27,11 @@ def require_jinja() -> None:
         raise StraysError(f"a report needs jinja2, which is not installed; install it with: {PIP}") from error
 
 
+def map_script() -> str:
+    """The map as one script."""
+    return "".join(map(_asset, MAP_SCRIPTS))
+
+
 def render(facts: dict[str, Any]) -> str:
     """The page."""
     require_jinja()
@@ -33,7 +40,7 @@ def render(facts: dict[str, Any]) -> str:
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"dull": dull, "level": level, "count": _count, "p": _p_value}
-    style, script = _asset("page.css"), _asset("map.js") + _asset("page.js")
+    style, script = _asset("page.css"), map_script() + _asset("page.js")
     curves = "metrics" in facts["quality"]
     page = environment.from_string(_asset("page.html")).render(
         facts,
