@@ -5,14 +5,13 @@ from __future__ import annotations
 import html
 import json
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from strays.errors import StraysError
 from strays.jobs.report import Report
-from strays.jobs.report.page import level
+from strays.jobs.report.page import level, map_script
 from strays.jobs.scan import Scan
 
 
@@ -68,6 +67,6 @@ def test_levels_of_marks() -> None:
 
 
 def test_the_map_needs_no_eval_and_no_inline_handlers() -> None:
-    script = files("strays.jobs.report").joinpath("map.js").read_text(encoding="utf-8")
+    script = map_script()
     for word in ("innerHTML", "eval(", "new Function", "outerHTML", "insertAdjacentHTML", "document.write", "onclick"):
         assert word not in script
