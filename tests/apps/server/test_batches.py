@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from strays.apps.server.batches import SLICE, TOKENS_PER_ROUND, Batches
 from strays.apps.web.busy import BusyError
+from tests.apps.asgi import run as run_apart
 
 
 def score(texts: list[str]) -> np.ndarray:
@@ -34,9 +35,7 @@ def run(
         with ThreadPoolExecutor(places) as executor:
             return await work(Batches(score_texts, asyncio.Semaphore(places), executor, most_waiting))
 
-    # In a thread of its own: where tests have driven a browser, a loop is running in this one.
-    with ThreadPoolExecutor(1) as elsewhere:
-        return elsewhere.submit(lambda: asyncio.run(asyncio.wait_for(main(), 120))).result()
+    return run_apart(main())
 
 
 @settings(max_examples=60, deadline=None)

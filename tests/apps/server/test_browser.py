@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.apps.server.conftest import Server
+from tests.apps.server.conftest import Service
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
 
 
 class Blank(BaseHTTPRequestHandler):
@@ -35,9 +37,9 @@ def other_site() -> Iterator[str]:
         site.shutdown()
 
 
-def test_pages_of_other_sites_get_nothing(server: Server, chromium: Browser, other_site: str) -> None:
+def test_pages_of_other_sites_get_nothing(start: Callable[..., Service], chromium: Browser, other_site: str) -> None:
+    server = start(listens=True)
     page = chromium.new_page()
-    n_before = len(server.log())
     ask = """async ([base, path, options]) => {
         try { return (await fetch(base + path, options)).status; } catch { return "refused"; }
     }"""
@@ -50,8 +52,7 @@ def test_pages_of_other_sites_get_nothing(server: Server, chromium: Browser, oth
             call = {"method": "POST", "body": '{"texts": ["a"]}', "headers": {"content-type": kind}}
             assert page.evaluate(ask, [server.base, "/v1/score", call]) == "refused"
             assert page.evaluate(ask, [server.base, "/v1/score", {**call, "mode": "no-cors"}]) in (0, "refused")
-    statuses = [line["status"] for line in server.log()[n_before:] if line["event"] == "request"]
-    assert set(statuses) == {403}
+    assert {line["status"] for line in server.requests()} == {403}
     answer = page.goto(f"{server.base}/v1/model")  # typed by a person
     assert answer is not None
     assert answer.status == 200

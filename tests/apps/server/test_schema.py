@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.server.conftest import TOKEN, Server
+from tests.apps.server.conftest import TOKEN, Service
 
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 PROGRAM = Path(sys.executable).with_name("schemathesis")
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="needs schemathesis: pip install 'strays[dev]'")
 @pytest.mark.parametrize("token", [None, TOKEN])
 def test_no_request_breaks_the_promises_of_the_schema(
-    token: str | None, serve: Callable[..., Server], model_folder: Path, tmp_path: Path
+    token: str | None, start: Callable[..., Service], tmp_path: Path
 ) -> None:
-    served = serve("--model", model_folder, token=token)
+    service = start(listens=True, token=token)
     header = ["--header", f"Authorization: Bearer {token}"] if token else []
-    command = [PROGRAM, "run", f"{served.base}/openapi.json", "--checks", "all", "--max-examples", "30", "--seed", "1"]
+    command = [PROGRAM, "run", f"{service.base}/openapi.json", "--checks", "all", "--max-examples", "30", "--seed", "1"]
     done = subprocess.run(
         [*map(str, command), *header],
         capture_output=True,
@@ -32,6 +33,6 @@ def test_no_request_breaks_the_promises_of_the_schema(
         env={**os.environ, "PYTHONUTF8": "1"},
     )
     assert done.returncode == 0, done.stdout[-4000:]
-    statuses = [line["status"] for line in served.log() if line["event"] == "request"]
+    statuses = [line["status"] for line in service.requests()]
     assert len(statuses) > 100
     assert max(statuses) < 500
