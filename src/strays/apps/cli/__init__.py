@@ -89,7 +89,9 @@ def main(argv: list[str] | None = None) -> NoReturn:
 def _in_options(message: StraysError | StraysWarning) -> str:
     """A message in the words of the command line: parameters as options, other names as they are."""
     commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
-    options = {param.name: param.opts[0] for command in commands for param in command.params}
+    # A name that is an argument of another command, such as the model of `info`, is still an option of this one.
+    params = [param for command in commands for param in command.params if param.opts[0].startswith("-")]
+    options = {param.name: param.opts[0] for param in params}
     known = set(options.values())
     # For messages that do not list their parameters yet.
     names = r"(?<!\S)\w+_\w+(?=[\s,;=]|$)|^\w+(?= is |=| looks at )"
