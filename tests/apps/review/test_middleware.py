@@ -1,40 +1,64 @@
-"""Who gets in: over a real server, in a process of its own."""
+"""Who gets in: the desk's app with its middleware, in this process."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
-from tests.apps.review.conftest import Served
+from strays.apps.review.app import make_app
+from strays.apps.review.middleware import HEADERS, with_middleware
+from tests.apps.asgi import Exchange, InProcess, Loop
+from tests.apps.review.conftest import Served, make_desk
 from tests.conftest import farm_texts
 
 BODY = {"ids": [1], "verdict": "normal", "who": "eve", "client": "e"}
+TOKEN, PORT = "the-token-of-the-tests", 8123
+BASE = f"http://127.0.0.1:{PORT}"
+LINK = f"{BASE}/?token={TOKEN}"
+BEARER = {"authorization": f"Bearer {TOKEN}"}
+
+
+class DeskClient:
+    """Asks a desk: `http` carries the token, `stranger` carries what it is given, and keeps no cookies."""
+
+    def __init__(self, app: Any) -> None:
+        self.app, self.loop = app, Loop()
+        self.http = httpx.Client(transport=InProcess(app, self.loop), base_url=BASE, headers=BEARER)
+
+    def stranger(self, method: str, url: str, **more: Any) -> httpx.Response:
+        with httpx.Client(transport=InProcess(self.app, self.loop), base_url=BASE) as client:
+            return client.request(method, url, **more)
+
+    def last_event(self) -> int:
+        return self.http.get("/api/state").json()["last_event"]
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> Iterator[Served]:
-    file = tmp_path_factory.mktemp("guard") / "farm.txt"
-    file.write_text("\n".join(farm_texts(30)))
-    served = Served(file, "--encoder", tiny_bert)
-    yield served
-    served.end()
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeskClient]:
+    desk = make_desk(tmp_path_factory.mktemp("desk") / "farm.strays", farm_texts(30))
+    app = make_app(desk, who="", model_folder="none")
+    client = DeskClient(with_middleware(app, port=PORT, token=TOKEN))
+    yield client
+    client.http.close()
+    client.loop.close()
+    app.state.explainer.close()
+    desk.store.close()
 
 
-def test_the_link_sets_a_cookie_and_leads_to_the_page(desk: Served) -> None:
-    port = desk.base.rpartition(":")[2]
-    answer = httpx.get(desk.link)
+def test_the_link_sets_a_cookie_and_leads_to_the_page(desk: DeskClient) -> None:
+    answer = desk.stranger("GET", LINK)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"]
-    assert cookie == f"strays_{port}={desk.token}; Path=/; HttpOnly; SameSite=Strict"
-    with httpx.Client(base_url=desk.base, headers={"cookie": f"other=1{{; {cookie.partition(';')[0]}; b=c"}) as http:
-        assert http.get("/api/state").status_code == 200
+    assert cookie == f"strays_{PORT}={TOKEN}; Path=/; HttpOnly; SameSite=Strict"
+    among_others = {"cookie": f"other=1{{; {cookie.partition(';')[0]}; b=c"}
+    assert desk.stranger("GET", "/api/state", headers=among_others).status_code == 200
     # A strict cookie would not be sent on a redirect that began on another site.
-    answer = httpx.get(desk.link, headers={"sec-fetch-site": "cross-site"})
+    answer = desk.stranger("GET", LINK, headers={"sec-fetch-site": "cross-site"})
     assert (answer.status_code, answer.headers["refresh"]) == (200, "0; url=/")
 
 
@@ -69,16 +93,15 @@ def test_the_link_sets_a_cookie_and_leads_to_the_page(desk: Served) -> None:
         ({"authorization": "Bearer TOKEN"}, "/static/../app.py", 404),
     ],
 )
-def test_what_is_let_in(desk: Served, headers: dict[str, str], path: str, status: int) -> None:
-    port = desk.base.rpartition(":")[2]
-
+def test_what_is_let_in(desk: DeskClient, headers: dict[str, str], path: str, status: int) -> None:
     def filled(value: str) -> str:
-        return value.replace("PORT", port).replace("TOKEN", desk.token)
+        return value.replace("PORT", str(PORT)).replace("TOKEN", TOKEN)
 
-    answer = httpx.get(desk.base + filled(path), headers={name: filled(value) for name, value in headers.items()})
+    headers = {name: filled(value) for name, value in headers.items()}
+    answer = desk.stranger("GET", BASE + filled(path), headers=headers)
     assert answer.status_code == status
     if status != 200:
-        assert desk.token not in answer.text
+        assert TOKEN not in answer.text
     if path.startswith("/?") and status == 403:
         assert "the link that strays review printed" in answer.text
 
@@ -98,38 +121,57 @@ def test_what_is_let_in(desk: Served, headers: dict[str, str], path: str, status
         ({"content-type": "Application/JSON; charset=utf-8"}, 200),
     ],
 )
-def test_only_our_own_page_may_change_something(desk: Served, headers: dict[str, str], status: int) -> None:
-    headers = {name: value.replace("PORT", desk.base.rpartition(":")[2]) for name, value in headers.items()}
-    headers = {"content-type": "application/json", "authorization": f"Bearer {desk.token}"} | headers
-    before = desk.get("state")["last_event"]
-    assert httpx.post(f"{desk.base}/api/verdicts", headers=headers, json=BODY).status_code == status
-    assert desk.get("state")["last_event"] == before + (status == 200)
+def test_only_our_own_page_may_change_something(desk: DeskClient, headers: dict[str, str], status: int) -> None:
+    headers = {name: value.replace("PORT", str(PORT)) for name, value in headers.items()}
+    headers = {"content-type": "application/json", **BEARER} | headers
+    before = desk.last_event()
+    assert desk.stranger("POST", "/api/verdicts", headers=headers, json=BODY).status_code == status
+    assert desk.last_event() == before + (status == 200)
 
 
-def test_a_large_body_is_refused(desk: Served) -> None:
+def test_the_order_of_the_checks(desk: DeskClient) -> None:
+    """A request that is wrong in every way: once one thing is right, the next one is refused."""
+    wrong = {"host": "evil", "origin": "http://evil", "content-type": "text/plain", "content-length": "1000001"}
+
+    def refused(**right: str) -> tuple[int | None, str]:
+        headers = {name.replace("_", "-"): value for name, value in right.items()}
+        asked = Exchange("POST", "/api/none", headers=wrong | headers, parts=[b"{}"])
+        return desk.loop.run(asked.with_app(desk.app)).code
+
+    right = {"host": f"127.0.0.1:{PORT}", "origin": BASE}
+    assert refused() == (421, "wrong_host")
+    assert refused(host=right["host"]) == (403, "wrong_origin")
+    assert refused(**right) == (415, "not_json")
+    assert refused(**right, content_type="application/json") == (413, "too_large")
+    assert refused(**right, content_type="application/json", content_length="2") == (403, "no_token")
+    right |= BEARER
+    assert refused(**right, content_type="application/json", content_length="2") == (404, "not_found")
+
+
+def test_a_large_body_is_refused(desk: DeskClient) -> None:
     answer = desk.http.post("/api/verdicts", json=BODY | {"who": "x" * 1_000_000})
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
 
 
-def test_a_body_of_unknown_length_is_cut_off(desk: Served) -> None:
+def test_a_body_of_unknown_length_is_cut_off(desk: DeskClient) -> None:
     def pieces() -> Iterator[bytes]:
         yield b'{"ids": [1],'
         for _ in range(40):
             yield b" " * 60_000
         yield b'"verdict": "normal"}'
 
-    before = desk.get("state")["last_event"]
-    headers = {"authorization": f"Bearer {desk.token}", "content-type": "application/json"}
-    with suppress(httpx.WriteError, httpx.RemoteProtocolError, httpx.ReadError):  # it may not even be answered
-        assert httpx.post(f"{desk.base}/api/verdicts", headers=headers, content=pieces()).status_code >= 400
-    assert desk.get("state")["last_event"] == before
+    before = desk.last_event()
+    headers = {"content-type": "application/json", "transfer-encoding": "chunked"}
+    assert desk.http.post("/api/verdicts", headers=headers, content=pieces()).status_code >= 400
+    assert desk.last_event() == before
 
 
-def test_every_answer_carries_the_headers(desk: Served) -> None:
+def test_every_answer_carries_the_headers(desk: DeskClient) -> None:
     for answer in (
-        httpx.get(desk.link),
-        httpx.get(desk.base),
-        httpx.get(f"{desk.base}/api/state"),
+        desk.stranger("GET", LINK),
+        desk.stranger("GET", "/"),
+        desk.stranger("GET", "/api/state"),
+        desk.stranger("GET", "/", headers={"host": "evil.example"}),
         desk.http.get("/api/state"),
         desk.http.get("/api/none"),
         desk.http.get("/api/texts/1/full"),
@@ -137,23 +179,30 @@ def test_every_answer_carries_the_headers(desk: Served) -> None:
         desk.http.post("/api/verdicts", json={}),
         desk.http.put("/api/state", json={}),
     ):
-        policy = answer.headers["content-security-policy"]
-        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;")
-        assert "frame-ancestors 'none'" in policy
-        assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "no-referrer"
-        assert answer.headers.get_list("cache-control") == ["no-store"]
+        assert {name: answer.headers.get_list(name) for name in HEADERS} == {n: [v] for n, v in HEADERS.items()}
         assert "access-control-allow-origin" not in answer.headers
-        assert "server" not in answer.headers
+    policy = HEADERS["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;")
+    assert "frame-ancestors 'none'" in policy
+    assert HEADERS["cache-control"] == "no-store"
 
 
-def test_it_listens_on_this_machine_only(desk: Served) -> None:
-    port = int(desk.base.rpartition(":")[2])
+@pytest.mark.process
+def test_it_listens_on_this_machine_only(tmp_path: Path, tiny_bert: Path) -> None:
+    file = tmp_path / "farm.txt"
+    file.write_text("\n".join(farm_texts(30)))
+    served = Served(file, "--encoder", tiny_bert)
+    port = int(served.base.rpartition(":")[2])
     own = {found[4][0] for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
     for address in own - {"127.0.0.1"}:
         with socket.socket() as probe:
             probe.settimeout(2)
             assert probe.connect_ex((address, port)) != 0
+    answer = served.http.get("/api/state")
+    assert answer.status_code == 200
+    assert "server" not in answer.headers
+    assert httpx.get(f"{served.base}/api/state").status_code == 403
+    served.end()
 
 
 @pytest.mark.parametrize(
@@ -177,7 +226,7 @@ def test_it_listens_on_this_machine_only(desk: Served) -> None:
     ],
 )
 def test_errors_are_json_with_a_code_and_words(
-    desk: Served, method: str, path: str, body: object, status: int, words: str
+    desk: DeskClient, method: str, path: str, body: object, status: int, words: str
 ) -> None:
     answer = desk.http.request(method, path, json=body) if body is not None else desk.http.request(method, path)
     assert answer.status_code == status
@@ -187,7 +236,7 @@ def test_errors_are_json_with_a_code_and_words(
     assert "<script>" not in answer.text
 
 
-def test_a_body_that_is_no_json_is_refused(desk: Served) -> None:
+def test_a_body_that_is_no_json_is_refused(desk: DeskClient) -> None:
     for content in (b"", b"{", b"\xff", b'{"ids": [NaN], "verdict": "normal"}'):
         answer = desk.http.post("/api/verdicts", content=content, headers={"content-type": "application/json"})
         assert answer.status_code in (400, 422)
