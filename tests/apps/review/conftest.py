@@ -1,4 +1,4 @@
-"""What the desk's tests share: a desk on a fake encoder, and one served by a process of its own."""
+"""What the desk's tests share: a desk on a fake encoder, its app in this process, and one served by another."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 
 from strays.apps.review import views
+from strays.apps.review.app import make_app
 from strays.apps.review.desk import Desk
 from strays.apps.review.learner import Learner, Ranking
+from strays.apps.review.open_project import open_desk
 from strays.apps.review.refit import RefitWorker
 from strays.apps.review.store import Entry, LabelStore
 from strays.errors import DataError
@@ -101,7 +105,45 @@ def wait(what: Callable[[], Any], seconds: float = 120) -> Any:
     return found
 
 
-class Served:
+class Client:
+    """What the tests ask of a desk over HTTP."""
+
+    http: httpx.Client
+
+    def get(self, path: str, **params: object) -> Any:
+        answer = self.http.get(f"/api/{path}", params=params)
+        assert answer.status_code < 300, answer.text
+        return answer.json()
+
+    def judge(self, ids: list[int], verdict: str, who: str = "ada", client: str = "a") -> Any:
+        body = {"ids": ids, "verdict": verdict, "who": who, "client": client}
+        answer = self.http.post("/api/verdicts", json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def undo(self, who: str = "ada", client: str = "a") -> Any:
+        return self.http.post("/api/undo", json={"who": who, "client": client}).json()
+
+
+class LocalDesk(Client):
+    """A desk's app in this process, without a server: all that `strays review` does but for the network."""
+
+    def __init__(self, file: Path | str, encoder: Path | None = None, *, who: str = "", **options: Any) -> None:
+        settings = {"name": str(encoder)} if encoder else {}
+        self.desk = open_desk(str(file), encoder=settings, progress=no_progress, **options)
+        folder = f"{self.desk.project.path.with_suffix('')}.model"
+        self._worker = RefitWorker(self.desk)
+        self._worker.start()
+        self._app = make_app(self.desk, who=who, model_folder=folder)
+        self.http = TestClient(self._app)
+
+    def end(self) -> None:
+        self._app.state.explainer.close()
+        self._worker.close()
+        self.desk.store.close()
+
+
+class Served(Client):
     """`strays review` in a process of its own, and a client that knows its token."""
 
     def __init__(self, *args: object) -> None:
@@ -119,20 +161,6 @@ class Served:
         self.base, self.token = self.link.split("/?token=")
         self.http = httpx.Client(base_url=self.base, headers={"authorization": f"Bearer {self.token}"}, timeout=60)
 
-    def get(self, path: str, **params: object) -> Any:
-        answer = self.http.get(f"/api/{path}", params=params)
-        assert answer.status_code < 300, answer.text
-        return answer.json()
-
-    def judge(self, ids: list[int], verdict: str, who: str = "ada", client: str = "a") -> Any:
-        body = {"ids": ids, "verdict": verdict, "who": who, "client": client}
-        answer = self.http.post("/api/verdicts", json=body)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    def undo(self, who: str = "ada", client: str = "a") -> Any:
-        return self.http.post("/api/undo", json={"who": who, "client": client}).json()
-
     def end(self, how: int = signal.SIGINT) -> tuple[int, str, str]:
         """Exit code, and what was printed after the link."""
         self.http.close()
@@ -142,9 +170,27 @@ class Served:
         return self.process.returncode, out, err
 
 
+@contextmanager
+def no_progress(what: str) -> Iterator[None]:
+    yield None
+
+
 @pytest.fixture
-def serve(tmp_path: Path, tiny_bert: Path) -> Iterator[Callable[..., Served]]:
-    """Starts desks on the tiny encoder; those still there in the end are ended."""
+def open_local(tiny_bert: Path) -> Iterator[Callable[..., LocalDesk]]:
+    """Opens desks on the tiny encoder in this process; all are closed in the end."""
+    with ExitStack() as opened:
+
+        def start(file: Path | str, *, encoder: bool = True, **options: Any) -> LocalDesk:
+            desk = LocalDesk(file, tiny_bert if encoder else None, **options)
+            opened.callback(desk.end)
+            return desk
+
+        yield start
+
+
+@pytest.fixture
+def serve(tiny_bert: Path) -> Iterator[Callable[..., Served]]:
+    """Starts processes on the tiny encoder; those still there in the end are ended."""
     started: list[Served] = []
 
     def start(*args: object, encoder: bool = True) -> Served:

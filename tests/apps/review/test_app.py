@@ -1,23 +1,24 @@
-"""`strays review` as its page uses it: over HTTP, against a process of its own, with a tiny encoder."""
+"""The desk as its page uses it: over HTTP, with a tiny encoder, in this process but for the command itself."""
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
+import strays.apps.review
 from strays.apps.cli import main
 from strays.tables import open_table
-from tests.apps.review.conftest import SPAM, Served
+from tests.apps.review.conftest import SPAM, LocalDesk, Served, ids, wait
 from tests.conftest import farm_texts
 
-Serve = Callable[..., Served]
+PAGE = Path(strays.apps.review.__file__).parent
+OpenLocal = Callable[..., LocalDesk]
 HOSTILE = [
     "=cmd|' /C calc'!A0",
     "<script>alert(1)</script>",
@@ -31,27 +32,15 @@ HOSTILE = [
 ]
 
 
-def ids(queue: dict[str, Any]) -> list[int]:
-    return [item["id"] for item in queue["items"]]
-
-
-def wait(what: Callable[[], Any], seconds: float = 120) -> Any:
-    until = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < until, "it never came"
-        time.sleep(0.05)
-    return found
-
-
-def of_one_generation(desk: Served) -> tuple | None:
+def of_one_generation(desk: LocalDesk) -> tuple | None:
     """What is flagged, what is not, and the state, unless a fit has come in between."""
     before = desk.get("state")
     flagged, rest = (desk.get("texts", flagged=value) for value in ("true", "false"))
     return (flagged, rest, before) if desk.get("state")["generation"] == before["generation"] else None
 
 
-def test_a_session_from_the_first_text_to_the_saved_model(serve: Serve, farm_csv: Path) -> None:
-    desk = serve(farm_csv, "--every", 3, "--who", "login")
+def test_a_session_from_the_first_text_to_the_saved_model(open_local: OpenLocal, farm_csv: Path) -> None:
+    desk = open_local(farm_csv, every=3, who="login")
     state = desk.get("state")
     assert (state["n_texts"], state["n_rows"], state["generation"], state["last_event"]) == (64, 65, 0, 0)
     assert state["project"] == f"{farm_csv}.strays"
@@ -131,17 +120,11 @@ def test_a_session_from_the_first_text_to_the_saved_model(serve: Serve, farm_csv
         main(["score", str(farm_csv), "--model", save["folder"], "--out", str(out)])
     assert (exit_.value.code, len(out.read_text().splitlines())) == (0, 66)
 
-    code, rest, err = desk.end()
-    assert (code, rest) == (130, "")
-    assert "Traceback" not in err
-    assert not any(text in err for text in farm_texts(60))
-    assert desk.token not in err
 
-
-def test_explanations_fit_the_text_as_javascript_counts(serve: Serve, tmp_path: Path) -> None:
+def test_explanations_fit_the_text_as_javascript_counts(open_local: OpenLocal, tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
     file.write_text("".join(json.dumps({"text": text}) + "\n" for text in [*farm_texts(40), *HOSTILE]))
-    desk = serve(file)
+    desk = open_local(file)
     for text in HOSTILE:
         item = next(i for i in desk.get("texts", limit=100)["items"] if i["text"] == text[:20_000])
         assert item["length"] == len(text)
@@ -174,8 +157,8 @@ def test_explanations_fit_the_text_as_javascript_counts(serve: Serve, tmp_path: 
     assert set(lines[0]) == {"text", "label", "anomaly_score", "p_value", "n_rows", "rows", "who", "at"}
 
 
-def test_an_export_can_be_fitted_on(serve: Serve, farm_csv: Path, tiny_bert: Path) -> None:
-    desk = serve(farm_csv)
+def test_an_export_can_be_fitted_on(open_local: OpenLocal, farm_csv: Path, tiny_bert: Path) -> None:
+    desk = open_local(farm_csv)
     items = desk.get("texts", sort="row", limit=100)["items"]
     desk.judge([item["id"] for item in items[:20]], "normal")
     desk.judge([item["id"] for item in items[60:63]], "anomaly")
@@ -190,8 +173,8 @@ def test_an_export_can_be_fitted_on(serve: Serve, farm_csv: Path, tiny_bert: Pat
         assert (fitted_on["n_texts"], fitted_on["n_normal"], fitted_on["n_anomaly"]) == (n, 20, 3)
 
 
-def test_two_desks_on_one_project_see_each_other(serve: Serve, farm_csv: Path) -> None:
-    one, two = serve(farm_csv), serve(f"{farm_csv}.strays", encoder=False)
+def test_two_desks_on_one_project_see_each_other(open_local: OpenLocal, farm_csv: Path) -> None:
+    one, two = open_local(farm_csv), open_local(f"{farm_csv}.strays", encoder=False)
     id_ = ids(one.get("queue", client="a"))[0]
     one.judge([id_], "anomaly", client="a")
     assert two.get("state")["found"] == 1
@@ -201,16 +184,16 @@ def test_two_desks_on_one_project_see_each_other(serve: Serve, farm_csv: Path) -
 
 
 def test_a_project_is_reopened_alone_and_with_a_changed_file(
-    serve: Serve, farm_csv: Path, tiny_bert: Path, capfd: pytest.CaptureFixture
+    open_local: OpenLocal, farm_csv: Path, tiny_bert: Path, capfd: pytest.CaptureFixture
 ) -> None:
-    desk = serve(farm_csv)
+    desk = open_local(farm_csv)
     items = desk.get("texts", sort="row", limit=100)["items"]
     desk.judge([items[0]["id"], items[60]["id"]], "anomaly")
     desk.end()
 
     text = farm_csv.read_text()
     farm_csv.rename(farm_csv.with_name("away.csv"))
-    alone = serve(f"{farm_csv}.strays", encoder=False)
+    alone = open_local(f"{farm_csv}.strays", encoder=False)
     state = alone.get("state")
     assert (state["n_texts"], state["n_rows"], state["found"], state["file"]) == (64, 65, 2, str(farm_csv))
     assert state["learnt"]["n_labels"] == 2
@@ -218,7 +201,7 @@ def test_a_project_is_reopened_alone_and_with_a_changed_file(
 
     gone, new = items[0]["text"], "a text that was not there"
     farm_csv.write_text(text.replace(f"{gone}\n", "") + f"{new}\n")
-    changed = serve(farm_csv, encoder=False)
+    changed = open_local(farm_csv, encoder=False)
     state = changed.get("state")
     assert (state["n_texts"], state["n_rows"], state["found"]) == (64, 64, 1)
     assert changed.get("texts", search=gone)["total"] == 0
@@ -227,7 +210,7 @@ def test_a_project_is_reopened_alone_and_with_a_changed_file(
     assert changed.get("history")["events"][0]["ids"] == [items[0]["id"], items[60]["id"]]
     changed.end()
     farm_csv.write_text(text)  # the verdict on what was gone holds when it comes back
-    back = serve(farm_csv, encoder=False)
+    back = open_local(farm_csv, encoder=False)
     assert back.get(f"texts/{items[0]['id']}")["label"] == "anomaly"
     back.end()
 
@@ -249,33 +232,55 @@ def test_a_project_is_reopened_alone_and_with_a_changed_file(
     assert "format 99 by a newer strays" in capfd.readouterr().err
 
 
-def test_labels_known_texts_and_a_model_to_start_from(serve: Serve, tmp_path: Path, tiny_bert: Path) -> None:
-    file, known = tmp_path / "t.csv", tmp_path / "known.txt"
+def test_labels_known_texts_and_a_model_to_start_from(open_local: OpenLocal, tmp_path: Path, tiny_bert: Path) -> None:
+    file = tmp_path / "t.csv"
     rows = [(text, "normal" if i < 5 else "") for i, text in enumerate(farm_texts(40))] + [(SPAM[0], "Anomaly ")]
     file.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
-    known.write_text(f"{SPAM[1]}\n{farm_texts(40)[-1]}\n")
     with pytest.raises(SystemExit):
         main(f"fit {file} --label-column label --model {tmp_path / 'm'} --encoder {tiny_bert}".split())
-    desk = serve(file, "--label-column", "label", "--known", known, "--model", tmp_path / "m", encoder=False)
+    known = [SPAM[1], farm_texts(40)[-1]]
+    model = str(tmp_path / "m")
+    desk = open_local(file, label_column="label", known=known, model=model, encoder=False)
     state = desk.get("state")
     assert (state["given"], state["n_texts"], state["n_rows"]) == ({"normal": 5, "anomaly": 3}, 42, 41)
     assert desk.get("texts", search=SPAM[1])["items"][0]["rows"] == []
     desk.end()
-    again = serve(f"{file}.strays", encoder=False)  # the model is remembered
+    again = open_local(f"{file}.strays", encoder=False)  # the model is remembered
     assert again.get("state")["given"] == {"normal": 5, "anomaly": 3}
 
 
-def test_the_port_is_the_one_asked_for_or_refused(
-    serve: Serve, farm_csv: Path, tiny_bert: Path, capfd: pytest.CaptureFixture
+@pytest.mark.process
+def test_the_command_serves_on_its_port_until_it_is_stopped(
+    serve: Callable[..., Served], farm_csv: Path, tiny_bert: Path, capfd: pytest.CaptureFixture
 ) -> None:
-    desk = serve(farm_csv)
+    known = farm_csv.with_name("known.txt")
+    known.write_text(f"{SPAM[1]}\n")
+    desk = serve(farm_csv, "--every", 3, "--who", "login", "--known", known)
+    state = desk.get("state")
+    assert (state["project"], state["every"], state["given"]["anomaly"]) == (f"{farm_csv}.strays", 3, 1)
+    assert state["save"]["folder"] == f"{farm_csv}.model"
+    id_ = ids(desk.get("queue", client="a"))[0]
+    desk.judge([id_], "anomaly", who="")
+    assert desk.get("history")["events"][0]["who"] == "login"
+
+    # Another process on the same project sees it, and is seen.
+    other = serve(f"{farm_csv}.strays", encoder=False)
+    assert other.get(f"texts/{id_}")["label"] == "anomaly"
+    assert other.undo(who="login")["undone"]["ids"] == [id_]
+    assert desk.get("state")["found"] == 1
+    other.end()
+
     port = desk.base.rpartition(":")[2]
     with pytest.raises(SystemExit) as exit_:
         main(["review", str(farm_csv), "--no-browser", "--port", port, "--encoder", str(tiny_bert)])
     captured = capfd.readouterr()
     assert (exit_.value.code, captured.out) == (2, "")
-    assert f"port {port} cannot be used (Address already in use); choose another with --port" in captured.err
-    desk.end()
+    assert f"port {port} cannot be used (Address already in use)" in captured.err
+    code, rest, err = desk.end()
+    assert (code, rest) == (130, "")
+    assert "Traceback" not in err
+    assert not any(text in err for text in farm_texts(60))
+    assert desk.token not in err
     again = serve(farm_csv, "--port", port)
     assert again.base == f"http://127.0.0.1:{port}"
     assert httpx.get(again.link).status_code == 303
@@ -311,3 +316,22 @@ def test_a_missing_extra_is_answered_with_the_command(
     assert exit_.value.code == 1
     assert "pip install 'strays[review]'" in capfd.readouterr().err
     assert not Path(f"{farm_csv}.strays").exists()
+
+
+def test_no_script_of_the_page_can_make_markup_of_a_text() -> None:
+    files = [*PAGE.glob("*.js"), PAGE / "page.html"]
+    assert len(files) > 10
+    for path in files:
+        code = path.read_text(encoding="utf-8")
+        for way in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "Function(",
+            "http://",
+            "https://",
+        ):
+            assert way not in code.replace("http://www.w3.org/2000/svg", ""), f"{path.name} has {way}"
+        assert not re.search(r"\son\w+=|style=", code) or path.suffix == ".js", "the page's policy forbids these"

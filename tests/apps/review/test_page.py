@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import strays.apps.review
 from tests.conftest import farm_texts
 
 if TYPE_CHECKING:
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 pytest.importorskip("playwright")
+pytestmark = pytest.mark.browser
 
 STRAYS = [
     f"{word} zzz qqq {word} xxyyzz" for word in ("stock", "quark", "fjord", "lymph", "vodka", "glyph", "waltz", "jumbo")
 ]
 SECONDS = 1000
-PAGE = Path(strays.apps.review.__file__).parent
 
 
 class Review:
@@ -817,25 +816,6 @@ def judge_all() -> Callable[[Page], list[str]]:
         return shown
 
     return judge
-
-
-def test_no_script_of_the_page_can_make_markup_of_a_text() -> None:
-    files = [*PAGE.glob("*.js"), PAGE / "page.html"]
-    assert len(files) > 10
-    for path in files:
-        code = path.read_text(encoding="utf-8")
-        for way in (
-            "innerHTML",
-            "outerHTML",
-            "insertAdjacentHTML",
-            "document.write",
-            "eval(",
-            "Function(",
-            "http://",
-            "https://",
-        ):
-            assert way not in code.replace("http://www.w3.org/2000/svg", ""), f"{path.name} has {way}"
-        assert not re.search(r"\son\w+=|style=", code) or path.suffix == ".js", "the page's policy forbids these"
 
 
 def test_the_whole_of_a_long_text_can_be_had(context: BrowserContext, tiny_bert: Path, tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from strays.apps.review.database import is_sqlite
 from strays.apps.review.desk import Desk
 from strays.apps.review.learner import Learner
-from strays.apps.review.store import MOST_ROWS, Entry, LabelStore, is_sqlite
+from strays.apps.review.store import MOST_ROWS, Entry, LabelStore
 from strays.detectors import detector_class
 from strays.encoders import LoadedEncoder, load_encoder
 from strays.errors import DataError, ModelError, StraysWarning, UsageError

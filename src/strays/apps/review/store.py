@@ -1,8 +1,7 @@
 """The project file: texts, the labels they came with, and every verdict and undo ever given. Nothing is deleted.
 
-One SQLite file in write-ahead mode. What `commit_verdict` and `commit_undo` have
-returned from is on the disk. Several processes may
-use one file at once: each reads the others' events by their rising numbers.
+What `commit_verdict` and `commit_undo` have returned from is on the disk. Several processes may use one file at once:
+each reads the others' events by their rising numbers.
 """
 
 from __future__ import annotations
@@ -18,45 +17,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from strays.apps.review.database import connect, errors_in_words, transaction
 from strays.apps.review.history import Event, Judgement
-from strays.errors import DataError, UsageError, first_line
+from strays.errors import UsageError
 
 VERDICTS = ("normal", "anomaly", "skip")
-FORMAT_VERSION = 1
-# Marks a SQLite file as ours ("stry").
-APPLICATION_ID = 0x73747279
-SQLITE_MAGIC = b"SQLite format 3\x00"
-BUSY_SECONDS = 20
 # Row numbers kept of a text that many rows have.
 MOST_ROWS = 20
-
-SCHEMA = """
-CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE texts (
-    id INTEGER PRIMARY KEY,
-    digest BLOB NOT NULL UNIQUE,   -- sha256 of the text
-    text BLOB NOT NULL,            -- UTF-8; half characters as they are
-    n_rows INTEGER NOT NULL,       -- 0: not in the file as it was last read
-    rows TEXT NOT NULL,            -- JSON: the first row numbers, counted from 1
-    given TEXT,                    -- normal or anomaly, as the file or --known says
-    known INTEGER NOT NULL         -- 1: given by --known, and shown even where no row has it
-);
-CREATE TABLE events (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    verdict TEXT NOT NULL,         -- normal, anomaly, skip, or undo
-    who TEXT NOT NULL,
-    client TEXT NOT NULL,
-    at TEXT NOT NULL,              -- UTC, ISO 8601
-    undoes INTEGER UNIQUE REFERENCES events
-);
-CREATE INDEX events_by_client ON events (client);
-CREATE TABLE judgements (
-    event INTEGER NOT NULL REFERENCES events,
-    text INTEGER NOT NULL REFERENCES texts,
-    p_value REAL, anomaly_score REAL, why TEXT,  -- what the text had when it was judged
-    PRIMARY KEY (event, text)
-) WITHOUT ROWID;
-"""
 
 
 @dataclass(frozen=True)
@@ -71,78 +38,50 @@ class Entry:
 
 
 class LabelStore:
-    """A project file, made where there is none. Safe to use from several threads and processes."""
+    """A project file, made where there is none. Safe to use from several threads and processes.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> folder = TemporaryDirectory()
+    >>> store = LabelStore(f"{folder.name}/pile.strays")
+    >>> store.put_texts([Entry("a hen", 1, (1,)), Entry("a quark", 1, (2,))])
+    >>> hen, quark = store.texts()
+    >>> store.commit_verdict({quark: Judgement(p_value=0.01)}, "anomaly", "ada", "tab")
+    1
+    >>> [(event.verdict, event.who) for event in store.events()]
+    [('anomaly', 'ada')]
+    >>> store.close()
+    >>> folder.cleanup()
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._db = connect(self.path)
         self._lock = threading.Lock()
-        if self.path.is_dir():
-            raise DataError(f"{path}: is a folder; expected the name of a project file")
-        if not self.path.parent.is_dir():
-            raise DataError(
-                f"{path}: there is no folder {self.path.parent}; make it first, or choose another {{project}}",
-                param="project",
-            )
-        if self.path.exists() and self.path.stat().st_size and not is_sqlite(self.path):
-            raise DataError(f"{path}: is not a project of strays review; choose another {{project}}", param="project")
-        with self._words():
-            self._db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        try:
-            self._prepare()
-        except BaseException:
-            self._db.close()
-            raise
-
-    def _prepare(self) -> None:
-        with self._words():
-            tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            ours, version = self._format()
-            if tables and ours != APPLICATION_ID:
-                raise DataError(
-                    f"{self.path}: is a database of something else; choose another {{project}}", param="project"
-                )
-            if version > FORMAT_VERSION:
-                raise DataError(
-                    f"{self.path}: was written in format {version} by a newer strays; this one reads up to "
-                    f"{FORMAT_VERSION}. Update it: pip install --upgrade strays"
-                )
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            with self._transaction():
-                if self._format() == (0, 0):  # else another process was faster
-                    for statement in SCHEMA.split(";\n"):
-                        self._db.execute(statement)
-                    self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                    self._db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-
-    def _format(self) -> tuple[int, int]:
-        return tuple(self._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+        self._reader = connect(self.path)  # of its own, so that who reads does not wait for a commit
+        self._reader_lock = threading.Lock()
 
     def close(self) -> None:
         """Give the file back; what was acknowledged is in it already."""
-        with self._lock:
+        with self._lock, self._reader_lock:
+            self._reader.close()
             self._db.close()
 
     def checkpoint(self) -> None:
         """Bring what is in the write-ahead log into the file itself, as far as nobody is using it."""
-        with self._reading():
+        with self._lock, errors_in_words(self.path):
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     # ---- settings and texts ------------------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
         """What the project was set up with: encoder, detector, name of the file."""
-        with self._reading():
-            return {name: json.loads(value) for name, value in self._db.execute("SELECT name, value FROM settings")}
+        with self._reading() as db:
+            return {name: json.loads(value) for name, value in db.execute("SELECT name, value FROM settings")}
 
     def set(self, **values: Any) -> None:
         """Keep some settings."""
-        with self._writing():
-            self._put_settings(values)
-
-    def _put_settings(self, values: dict[str, Any]) -> None:
-        rows = [(name, json.dumps(value)) for name, value in values.items()]
-        self._db.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
+        with self._writing() as db:
+            _put_settings(db, values)
 
     def put_texts(self, entries: Iterable[Entry]) -> None:
         """What the file holds now. Texts that are gone from it are kept; labels once given stay."""
@@ -151,22 +90,22 @@ class LabelStore:
             for e in entries
         ]
         content = hashlib.sha256(repr([row[1:] for row in rows]).encode()).hexdigest()
-        with self._writing():
-            if self._db.execute("SELECT value FROM settings WHERE name = 'content'").fetchone() == (f'"{content}"',):
+        with self._writing() as db:
+            if db.execute("SELECT value FROM settings WHERE name = 'content'").fetchone() == (f'"{content}"',):
                 return
-            self._db.execute("UPDATE texts SET n_rows = 0, rows = '[]'")
-            self._db.executemany(
+            db.execute("UPDATE texts SET n_rows = 0, rows = '[]'")
+            db.executemany(
                 "INSERT INTO texts (text, digest, n_rows, rows, given, known) VALUES (?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (digest) DO UPDATE SET n_rows = excluded.n_rows, rows = excluded.rows, "
                 "given = coalesce(excluded.given, given), known = max(known, excluded.known)",
                 rows,
             )
-            self._put_settings({"content": content})
+            _put_settings(db, {"content": content})
 
     def texts(self) -> dict[int, Entry]:
         """The texts to show, by id, in the order of the file; known ones that no row has come last."""
-        with self._reading():
-            found = self._db.execute("SELECT id, text, n_rows, rows, given, known FROM texts WHERE n_rows OR known")
+        with self._reading() as db:
+            found = db.execute("SELECT id, text, n_rows, rows, given, known FROM texts WHERE n_rows OR known")
             entries = {
                 id_: Entry(to_text(data), n_rows, tuple(json.loads(rows)), given, bool(known))
                 for id_, data, n_rows, rows, given, known in found
@@ -179,10 +118,10 @@ class LabelStore:
         """Put a verdict on some texts on the disk; gives the event's number."""
         if verdict not in VERDICTS:
             raise UsageError(f"{{verdict}} is {verdict!r:.40}; expected one of {', '.join(VERDICTS)}", param="verdict")
-        with self._writing():
-            event = self._put_event(verdict, who, client, None)
+        with self._writing() as db:
+            event = _put_event(db, verdict, who, client, None)
             rows = [(event, text, j.p_value, j.anomaly_score, j.why) for text, j in judgements.items()]
-            self._db.executemany("INSERT INTO judgements VALUES (?, ?, ?, ?, ?)", rows)
+            db.executemany("INSERT INTO judgements VALUES (?, ?, ?, ?, ?)", rows)
         return event
 
     def commit_undo(self, who: str, client: str) -> int | None:
@@ -190,81 +129,59 @@ class LabelStore:
 
         A client that has a name is one person's, whatever that person is called; else the name tells.
         """
-        with self._writing():
-            last = self._db.execute(
+        with self._writing() as db:
+            last = db.execute(
                 "SELECT max(id) FROM events AS e WHERE (who = ? OR client != '') AND client = ? AND undoes IS NULL "
                 "AND NOT EXISTS (SELECT 1 FROM events WHERE undoes = e.id)",
                 (who, client),
             ).fetchone()[0]
             if last is not None:
-                self._put_event("undo", who, client, last)
+                _put_event(db, "undo", who, client, last)
         return last
-
-    def _put_event(self, verdict: str, who: str, client: str, undoes: int | None) -> int:
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        cursor = self._db.execute(
-            "INSERT INTO events (verdict, who, client, at, undoes) VALUES (?, ?, ?, ?, ?)",
-            (verdict, who, client, at, undoes),
-        )
-        return int(cursor.lastrowid or 0)
 
     def last_event(self) -> int:
         """The number of the last event, 0 where there is none; also of another process."""
-        with self._reading():
-            return int(self._db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
+        with self._reading() as db:
+            return int(db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
 
     def events(self, after: int = 0) -> list[Event]:
         """All events with higher numbers than this, in order; also those of other processes."""
-        with self._reading():
-            head = self._db.execute("SELECT * FROM events WHERE id > ? ORDER BY id", (after,)).fetchall()
+        with self._reading() as db:
+            head = db.execute("SELECT * FROM events WHERE id > ? ORDER BY id", (after,)).fetchall()
             if not head:
                 return []
             judged: dict[int, dict[int, Judgement]] = {row[0]: {} for row in head}
             # Nothing that was written between the two questions.
             span = (after, head[-1][0])
-            for event, text, *had in self._db.execute("SELECT * FROM judgements WHERE event > ? AND event <= ?", span):
+            for event, text, *had in db.execute("SELECT * FROM judgements WHERE event > ? AND event <= ?", span):
                 judged[event][text] = Judgement(*had)
         return [Event(*row) for row in ((*row, judged[row[0]]) for row in head)]
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
-        with self._lock, self._words():
-            yield
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._reader_lock, errors_in_words(self.path):
+            yield self._reader
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        with self._lock, self._words(), self._transaction():
-            yield
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-
-    @contextmanager
-    def _words(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise DataError(
-                f"{self.path}: the project could not be read or written ({first_line(error)}); what was acknowledged "
-                "is kept. Check the disk and the permissions of file and folder, or choose another {project}",
-                param="project",
-            ) from error
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, errors_in_words(self.path), transaction(self._db):
+            yield self._db
 
 
-def is_sqlite(path: Path) -> bool:
-    """Whether a file is some SQLite database."""
-    with path.open("rb") as file:
-        return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+def _put_settings(db: sqlite3.Connection, values: dict[str, Any]) -> None:
+    rows = [(name, json.dumps(value)) for name, value in values.items()]
+    db.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
+
+
+def _put_event(db: sqlite3.Connection, verdict: str, who: str, client: str, undoes: int | None) -> int:
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    cursor = db.execute(
+        "INSERT INTO events (verdict, who, client, at, undoes) VALUES (?, ?, ?, ?, ?)",
+        (verdict, who, client, at, undoes),
+    )
+    return int(cursor.lastrowid or 0)
 
 
 def to_bytes(text: str) -> bytes:

@@ -1,0 +1,120 @@
+"""The project file as a database: one SQLite file in write-ahead mode, created where there is none."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from strays.errors import DataError, first_line
+
+FORMAT_VERSION = 1
+# Marks a SQLite file as ours ("stry").
+APPLICATION_ID = 0x73747279
+SQLITE_MAGIC = b"SQLite format 3\x00"
+BUSY_SECONDS = 20
+
+SCHEMA = """
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE texts (
+    id INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE,   -- sha256 of the text
+    text BLOB NOT NULL,            -- UTF-8; half characters as they are
+    n_rows INTEGER NOT NULL,       -- 0: not in the file as it was last read
+    rows TEXT NOT NULL,            -- JSON: the first row numbers, counted from 1
+    given TEXT,                    -- normal or anomaly, as the file or --known says
+    known INTEGER NOT NULL         -- 1: given by --known, and shown even where no row has it
+);
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    verdict TEXT NOT NULL,         -- normal, anomaly, skip, or undo
+    who TEXT NOT NULL,
+    client TEXT NOT NULL,
+    at TEXT NOT NULL,              -- UTC, ISO 8601
+    undoes INTEGER UNIQUE REFERENCES events
+);
+CREATE INDEX events_by_client ON events (client);
+CREATE TABLE judgements (
+    event INTEGER NOT NULL REFERENCES events,
+    text INTEGER NOT NULL REFERENCES texts,
+    p_value REAL, anomaly_score REAL, why TEXT,  -- what the text had when it was judged
+    PRIMARY KEY (event, text)
+) WITHOUT ROWID;
+"""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a project; what is no project is refused and left as it is."""
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; expected the name of a project file")
+    if not path.parent.is_dir():
+        raise DataError(
+            f"{path}: there is no folder {path.parent}; make it first, or choose another {{project}}", param="project"
+        )
+    if path.exists() and path.stat().st_size and not is_sqlite(path):
+        raise DataError(f"{path}: is not a project of strays review; choose another {{project}}", param="project")
+    with errors_in_words(path):
+        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            _prepare(db, path)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+
+def _prepare(db: sqlite3.Connection, path: Path) -> None:
+    tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    ours, version = _format(db)
+    if tables and ours != APPLICATION_ID:
+        raise DataError(f"{path}: is a database of something else; choose another {{project}}", param="project")
+    if version > FORMAT_VERSION:
+        raise DataError(
+            f"{path}: was written in format {version} by a newer strays; this one reads up to {FORMAT_VERSION}. "
+            "Update it: pip install --upgrade strays"
+        )
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    with transaction(db):
+        if _format(db) == (0, 0):  # else another process was faster
+            for statement in SCHEMA.split(";\n"):
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+
+
+def _format(db: sqlite3.Connection) -> tuple[int, int]:
+    return tuple(db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing; after it, what was written is on the disk."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def errors_in_words(path: Path) -> Iterator[None]:
+    """Say what SQLite's errors mean to the user."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise DataError(
+            f"{path}: the project could not be read or written ({first_line(error)}); what was acknowledged is kept. "
+            "Check the disk and the permissions of file and folder, or choose another {project}",
+            param="project",
+        ) from error
+
+
+def is_sqlite(path: Path) -> bool:
+    """Whether a file is some SQLite database."""
+    with path.open("rb") as file:
+        return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
