@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_it_knows_what_is_alike() -> None:
+def test_it_knows_what_is_alike(default_encoder: None) -> None:
     encoder = load_encoder()
     cat, kitten, bond = encoder.encode(["A cat sleeps.", "The kitten is napping.", "Bond yields rose sharply."])
     assert np.linalg.norm(cat) == pytest.approx(1, abs=1e-5)
@@ -25,6 +25,7 @@ def test_it_knows_what_is_alike() -> None:
     assert encoder.dimension == 384
 
 
+@pytest.mark.process
 def test_it_works_offline_and_without_importing_the_packages_code() -> None:
     program = (
         "import sys; from strays.encoders import load_encoder; load_encoder().encode(['a']); "
@@ -47,6 +48,7 @@ def test_without_the_package_the_official_model_is_asked_for(monkeypatch: pytest
         load_encoder().encode(["a"])
 
 
+@pytest.mark.slow
 def test_agrees_with_sentence_transformers() -> None:
     sentence_transformers = pytest.importorskip("sentence_transformers")
     texts = ["A cat sleeps.", "Bond yields rose sharply after the announcement.", "", "word " * 500]

@@ -56,7 +56,7 @@ def test_the_graph_is_the_model(kind: str, options: dict[str, object], request: 
     exact = load_encoder(name, runtime="torch", **options).encode(TEXTS)  # type: ignore[arg-type]
     full = load_encoder(name, precision="full", cache=False, **options)  # type: ignore[arg-type]
     assert "ONNX Runtime, float32" in full.runs_on
-    np.testing.assert_allclose(full.encode(TEXTS), exact, atol=2e-6)
+    np.testing.assert_allclose(full.encode(TEXTS), exact, atol=1e-5)
     rounded = load_encoder(name, precision="int8", **options).encode(TEXTS)  # type: ignore[arg-type]
     cosine = (rounded * exact).sum(1) / np.linalg.norm(rounded, axis=1) / np.linalg.norm(exact, axis=1)
     assert cosine.mean() > 0.999
@@ -77,7 +77,7 @@ def test_packed_texts_give_what_padded_ones_give(kind: str, pooling: str, reques
             hidden = model(torch.from_numpy(batch.packed), lengths, int(batch.lengths.max()))
         firsts = hidden[lengths.cumsum(0) - lengths]
         pooled = firsts if pooling == "cls" else torch.segment_reduce(hidden, "mean", lengths=lengths)
-        np.testing.assert_allclose(pooled.numpy(), exact[batch.rows], atol=2e-6)
+        np.testing.assert_allclose(pooled.numpy(), exact[batch.rows], atol=1e-5)
 
 
 def test_the_gpus_kernel_is_the_attention_of_pytorch() -> None:
@@ -99,7 +99,22 @@ def test_in_8_bits_a_text_does_not_depend_on_the_others(tiny_bert: Path) -> None
     # One text with values far larger than the others' would coarsen a scale that all of them share.
     together = encoder.encode([*TEXTS, "dog " * 50])
     alone = np.vstack([encoder.encode([text]) for text in TEXTS])
-    np.testing.assert_allclose(together[:-1], alone, atol=1e-6)
+    # Other shapes round otherwise in the last digit, which now and then moves a number to the next of its 8-bit codes.
+    difference = np.abs(together[:-1] - alone).max(axis=1)
+    assert (difference < 1e-6).mean() > 0.9
+    assert difference.max() < 0.01
+
+
+def test_weights_in_8_bits_overflow_on_no_processor(tiny_bert: Path) -> None:
+    """Without VNNI, two products of a code of 8 bits without sign and a weight are added in 16 bits."""
+    import onnx
+
+    load_encoder(str(tiny_bert), precision="int8").encode(["the cat"])
+    (path,) = models_folder().glob("onnx-*/int8.onnx")
+    constants = map(onnx.numpy_helper.to_array, onnx.load(path).graph.initializer)
+    weights = [constant for constant in constants if constant.dtype == np.int8]
+    assert len(weights) == 2 * 6  # of each layer: query, key, value, their output, intermediate and output
+    assert 2 * 255 * max(int(np.abs(codes.astype(int)).max()) for codes in weights) < 2**15
 
 
 def test_auto_takes_int8_where_it_is_close_enough(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,12 +232,12 @@ def test_kept_embeddings_need_no_model(tiny_bert: Path, monkeypatch: pytest.Monk
 
 
 def test_only_what_is_missing_is_encoded(tiny_bert: Path) -> None:
-    expected = load_encoder(str(tiny_bert), cache=False).encode(TEXTS)
-    load_encoder(str(tiny_bert)).encode(TEXTS[::2])
-    again = load_encoder(str(tiny_bert))
+    expected = load_encoder(str(tiny_bert), precision="full", cache=False).encode(TEXTS)
+    load_encoder(str(tiny_bert), precision="full").encode(TEXTS[::2])
+    again = load_encoder(str(tiny_bert), precision="full")
     told = []
     found = again.encode(TEXTS, progress=lambda done, total: told.append((done, total)))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
     distinct, kept = len(set(TEXTS)), len(set(TEXTS[::2]))
     assert told[0] == (kept, distinct)
     assert told[-1] == (distinct, distinct)
@@ -286,7 +301,7 @@ def test_the_same_weights_used_otherwise_are_not_looked_up(tiny_bert: Path, tmp_
     here = load_encoder(str(tiny_bert), precision="full").encode(TEXTS)
     there = load_encoder(str(tmp_path / "other"), precision="full").encode(TEXTS)
     exact = load_encoder(str(tmp_path / "other"), runtime="torch", cache=False).encode(TEXTS)
-    np.testing.assert_allclose(there, exact, atol=2e-6)
+    np.testing.assert_allclose(there, exact, atol=1e-5)
     assert not np.allclose(there, here, atol=1e-3)
 
 
@@ -324,6 +339,7 @@ def test_streaming_leaves_torch_as_it_was(tiny_bert: Path) -> None:
         assert not torch.is_inference_mode_enabled()
 
 
+@pytest.mark.process
 def test_onnx_runtime_reports_to_nobody(tmp_path: Path) -> None:
     script = """
 import onnx

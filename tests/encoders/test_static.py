@@ -180,6 +180,7 @@ def test_a_cache_that_cannot_be_written_costs_no_result(
     assert np.array_equal(load_encoder(f"fast:{tiny_bert}").encode(TEXTS), expected)
 
 
+@pytest.mark.process
 def test_once_distilled_it_imports_neither_torch_nor_transformers(encoder: StaticEncoder) -> None:
     encoder.encode(["a"])
     program = (

@@ -71,6 +71,7 @@ def test_padding_a_batch_loses_nothing(lengths: list[int]) -> None:
     assert batch.mask.sum(1).tolist() == lengths
 
 
+@pytest.mark.process
 def test_processes_tokenize_alike_and_end(tokenizer: object) -> None:
     texts = [" ".join(["cat", "döner", "x\x00y", "\u2028", '"'][: 1 + i % 5] * (1 + i % 7)) for i in range(300)]
     here = list(BatchTokenizer(tokenizer, 20, n_pieces=2).batches(texts, 200))
@@ -96,6 +97,7 @@ def test_processes_tokenize_alike_and_end(tokenizer: object) -> None:
     assert process.poll() is not None
 
 
+@pytest.mark.process
 def test_long_texts_do_not_make_processes_and_caller_wait_for_one_another(tokenizer: object) -> None:
     workers = BatchTokenizer(tokenizer, 512, n_workers=2)._workers
     assert workers is not None
@@ -104,6 +106,7 @@ def test_long_texts_do_not_make_processes_and_caller_wait_for_one_another(tokeni
     workers.close()
 
 
+@pytest.mark.process
 def test_a_call_that_is_not_read_to_its_end_blocks_no_other(tokenizer: object) -> None:
     cutter = BatchTokenizer(tokenizer, 20, n_workers=2)
     texts = ["a cat"] * 100

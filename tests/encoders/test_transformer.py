@@ -50,20 +50,22 @@ def test_is_an_encoder(encoder: TransformerEncoder) -> None:
     assert isinstance(encoder, Encoder)
 
 
-def test_one_text_does_not_depend_on_the_others(encoder: TransformerEncoder) -> None:
+@pytest.mark.parametrize("runtime", ["onnx", "torch"])
+def test_one_text_does_not_depend_on_the_others(tiny_bert: Path, runtime: str) -> None:
+    encoder = load_encoder(str(tiny_bert), precision="full", runtime=runtime, cache=False)
     together = encoder.encode(TEXTS)
     assert together.shape == (60, 32)
     order = np.random.default_rng(0).permutation(60)
     np.testing.assert_allclose(encoder.encode([TEXTS[i] for i in order]), together[order], atol=1e-5)
     for i in (0, 17, 59):
         np.testing.assert_allclose(encoder.encode([TEXTS[i]])[0], together[i], atol=1e-5)
-    encoder.tokens_per_batch = 1
+    encoder = load_encoder(str(tiny_bert), precision="full", runtime=runtime, cache=False, tokens_per_batch=1)
     np.testing.assert_allclose(encoder.encode(TEXTS), together, atol=1e-5)
 
 
-def test_each_distinct_text_is_encoded_once_and_progress_is_told(encoder: TransformerEncoder) -> None:
+def test_each_distinct_text_is_encoded_once_and_progress_is_told(tiny_bert: Path) -> None:
     calls: list[tuple[int, int]] = []
-    encoder.tokens_per_batch = 100
+    encoder = load_encoder(str(tiny_bert), tokens_per_batch=100)
     embeddings = encoder.encode([*TEXTS, *TEXTS, TEXTS[0]], progress=lambda done, total: calls.append((done, total)))
     assert np.array_equal(embeddings[:60], embeddings[60:120])
     assert calls[-1] == (60, 60)

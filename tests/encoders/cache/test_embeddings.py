@@ -132,6 +132,7 @@ def test_putting_again_takes_no_room(cache: EmbeddingCache) -> None:
     assert cache.get("f", ["the oldest"])[0].all()
 
 
+@pytest.mark.process
 def test_a_new_process_finds_it(cache: EmbeddingCache, own_cache: Path) -> None:
     cache.put("f", texts_of("t", 0, 50), embeddings_of(texts_of("t", 0, 50)))
     process = start(
@@ -158,6 +159,7 @@ def test_embeddings_of_other_texts_are_refused(cache: EmbeddingCache, shape: tup
 # ---- never larger than its bound -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ten_times_the_bound_keeps_the_newest_within_it(cache: EmbeddingCache, own_cache: Path) -> None:
     d, n = 500, 0
     rng = np.random.default_rng(0)
@@ -173,6 +175,7 @@ def test_ten_times_the_bound_keeps_the_newest_within_it(cache: EmbeddingCache, o
     assert found.sum() * d * 4 > 0.7 * SMALL
 
 
+@pytest.mark.slow
 def test_small_embeddings_whose_index_is_large(cache: EmbeddingCache, own_cache: Path) -> None:
     rows = np.random.default_rng(0).normal(size=(5000, 4)).astype(np.float32)
     for start_ in range(0, 100_000, 5000):
@@ -225,6 +228,7 @@ def test_a_smaller_bound_starts_anew(own_cache: Path) -> None:
     assert file_of(own_cache).stat().st_size <= SMALL
 
 
+@pytest.mark.process
 def test_a_file_that_another_process_made_larger_is_still_read(own_cache: Path) -> None:
     cache = EmbeddingCache(max_bytes=SMALL)
     cache.put("f", ["a"], embeddings_of(["a"]))
@@ -263,6 +267,7 @@ for start in range(0, n, 100):
 """
 
 
+@pytest.mark.process
 def test_processes_write_and_read_at_once(cache: EmbeddingCache) -> None:
     processes = [start(WRITE, name, 1000, SMALL) for name in ("first", "second")]
     for process in processes:
@@ -271,6 +276,7 @@ def test_processes_write_and_read_at_once(cache: EmbeddingCache) -> None:
     assert cache.info().entries == {"f": 2000}
 
 
+@pytest.mark.process
 def test_killed_while_writing(cache: EmbeddingCache, own_cache: Path) -> None:
     """Killed at many moments, some while old embeddings make room: never a wrong one, and the next goes on."""
     rng = np.random.default_rng(0)
@@ -293,6 +299,7 @@ def test_killed_while_writing(cache: EmbeddingCache, own_cache: Path) -> None:
     assert file_of(own_cache).stat().st_size <= SMALL
 
 
+@pytest.mark.process
 def test_a_forked_child_and_its_parent_go_on(cache: EmbeddingCache, monkeypatch: pytest.MonkeyPatch) -> None:
     opened, init = [], Store.__init__
     monkeypatch.setattr(Store, "__init__", lambda *args: opened.append(os.getpid()) or init(*args))
@@ -333,6 +340,7 @@ def test_threads_share_it(cache: EmbeddingCache) -> None:
     assert cache.info().entries == {"f": 1500}
 
 
+@pytest.mark.process
 def test_cleared_by_another_process(cache: EmbeddingCache, own_cache: Path) -> None:
     cache.put("f", ["a"], embeddings_of(["a"]))
     process = start("from strays.encoders.cache import clear\nprint(clear() > 0)")
