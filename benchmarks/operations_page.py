@@ -100,7 +100,7 @@ def figures() -> str:
   memory beyond the file's size, time (`python -m benchmarks.attacks.models`, `python -m benchmarks.attacks.tables`).
 - {cluster_words()}
 - schemathesis against the server's schema, slow and silent clients, half-sent bodies, bodies that cost more than they
-  weigh, foreign hosts and pages, models replaced under load: `tests/server`.
+  weigh, foreign hosts and pages, models replaced under load: `tests/apps/server`.
 """
 
 

@@ -248,6 +248,12 @@ def test_links_in_the_docs_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_what_contributing_names_is_there() -> None:
+    named = re.findall(r"`((?:src|tests|benchmarks|docs)/[^`]*)`", (REPO / "CONTRIBUTING.md").read_text())
+    assert len(named) > 10
+    assert [path for path in named if not (REPO / path).exists() and not re.search("NAME|FORMAT", path)] == []
+
+
 def test_no_machine_paths_in_the_repo() -> None:
     for path in REPO.rglob("*"):
         parts = path.relative_to(REPO).parts
