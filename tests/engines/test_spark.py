@@ -74,11 +74,13 @@ def test_a_model_saved_over_the_one_a_job_began_with(model: Path, tmp_path: Path
         list(score(iter([pd.DataFrame({"text": ["a"]})])))
 
 
+@pytest.mark.process
 def test_spark_itself_is_not_imported() -> None:
     code = "import sys, strays.engines.spark; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+@pytest.mark.cluster
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 def test_on_spark(spark, model: Path) -> None:
     rows = [(i, text) for i, text in enumerate([*farm_texts(250), *TEXTS])]

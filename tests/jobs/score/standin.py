@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strays.engines import LocalEngine
-from strays.jobs.score import ScoreSummary, score_files
+from strays.jobs.score import RowProgress, ScoreSummary, score_files
 from strays.model import RawScores, Scores
 from strays.model.calibration import Calibration, Threshold, threshold
 
@@ -74,6 +76,21 @@ def stopping(model: StandIn, calls: int) -> StandIn:
 
     model.raw_scores = raw_scores
     return model
+
+
+def when_done(n: int, what: Callable[[], object]) -> RowProgress:
+    """Does something once, when so many rows are done."""
+    waiting = [what]
+
+    @contextmanager
+    def bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
+        yield lambda done, total: waiting.pop()() if waiting and done >= n else None
+
+    return RowProgress(bar)
+
+
+def stop() -> None:
+    raise Stop
 
 
 def run(source: str | Path, out: str | Path, model: StandIn | None = None, **options: Any) -> ScoreSummary:
