@@ -273,7 +273,7 @@ def test_how_many_actors_there_are() -> None:
     assert pool_for(with_gpu, network) == Pool(2, 8, 1)
     assert pool_for(with_gpu, WithEncoder(device="cpu")) == Pool(7, 4)
     for device, there in (("cuda", nodes), ("cuda:1", with_gpu)):
-        with pytest.raises(UsageError, match="expected auto or cpu, or, where there are some, cuda"):
+        with pytest.raises(UsageError, match="expected auto or cpu, or, if there are GPUs, cuda"):
             pool_for(there, WithEncoder(device=device))
     with pytest.raises(ClusterError, match="no node of the cluster has a CPU"):
         pool_for([{"memory": 1.0}], StandIn())

@@ -9,7 +9,27 @@ from strays.jobs.score import Plan, Remaining, RowProgress, ScoredChunk, Scorer,
 
 
 class LocalEngine:
-    """Scores one chunk after the other in this process: `score_files(..., engine=LocalEngine())`."""
+    r"""Scores one chunk after the other in this process.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from strays import TextOutlierDetector
+    >>> from strays.jobs.score import score_files
+    >>> class Letters:
+    ...     def encode(self, texts):
+    ...         return np.array([[text.count(c) for c in "abcde"] for text in texts], dtype=np.float32)
+    >>> texts = [f"{a}{b}{c}" for a in "abc" for b in "abc" for c in "abc"]
+    >>> model = TextOutlierDetector(Letters(), "centroid").fit(texts)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "texts.csv").write_text("text\nabc\neee\n")
+    ...     summary = score_files(model, f"{folder}/texts.csv", f"{folder}/scored.csv", engine=LocalEngine())
+    ...     columns = Path(folder, "scored.csv").read_text().splitlines()[0]
+    >>> summary.n_rows, summary.n_flagged
+    (2, 1)
+    >>> columns
+    'text,anomaly_score,p_value,flagged'
+    """
 
     pipes = True
 

@@ -53,9 +53,11 @@ def score_in_pandas(
     first = _load(folder, rule, device)
     given = "top" if top is not None else "max_false_share" if max_false_share is not None else None
     if given or first.threshold_.together:
+        rule_name = given or first.threshold_.rule
         raise UsageError(
-            f"{given or first.threshold_.rule} looks at the scores of all rows, of which a worker sees a part; "
-            "expected max_false_alarms or flag_rate, or `strays score` on files"
+            f"{{{rule_name}}} looks at the scores of all rows, of which a worker sees a part; use {{max_false_alarms}} "
+            "or {flag_rate}, or `strays score` on files",
+            param=(rule_name, "max_false_alarms", "flag_rate"),
         )
     digest = _digest(folder)
 
@@ -68,9 +70,9 @@ def score_in_pandas(
 
 
 def require_pandas() -> None:
-    """Raise where pandas is not installed."""
+    """Raise if pandas is not installed."""
     if find_spec("pandas") is None:
-        raise UsageError("frames are pandas', which is not installed; get it with: pip install 'strays[spark]'")
+        raise UsageError("this needs pandas, which is not installed; install it with: pip install 'strays[spark]'")
 
 
 def scored_schema(schema: StructType) -> StructType:
@@ -87,7 +89,9 @@ def _scored(model: TextOutlierDetector, frame: pd.DataFrame, text_column: str) -
 
     if text_column not in frame.columns:
         listed = ", ".join(map(repr, frame.columns))
-        raise DataError(f"there is no column {text_column!r} (text_column); the columns are {listed}")
+        raise DataError(
+            f"there is no column {text_column!r} ({{text_column}}); the columns are {listed}", param="text_column"
+        )
     require_free(list(frame.columns), "this frame", SCORE_FIELDS)
     try:
         column = pa.array(frame[text_column], pa.string(), from_pandas=True)
@@ -96,7 +100,7 @@ def _scored(model: TextOutlierDetector, frame: pd.DataFrame, text_column: str) -
             f"column {text_column!r} holds more than texts ({first_line(error)}); expected strings"
         ) from error
     texts = texts_of(pa.table({text_column: column}), text_column)
-    scores = flag_rows(model, score_texts(model, texts).anomaly_score)
+    scores = flag_rows(model, score_texts(model, texts))
     absent = [text is None for text in texts]
     return frame.assign(
         anomaly_score=scores.anomaly_score,
@@ -122,5 +126,5 @@ def _kept(folder: str, digest: str, rule: tuple[float | None, float | None], dev
     """The model, loaded once in a worker process, which may live through several jobs."""
     model = _load(folder, rule, device)
     if _digest(folder) != digest:
-        raise ModelError(f"{folder}: is not the model that this job began with; make the function anew")
+        raise ModelError(f"{folder}: is not the model that this job began with; call score_in_pandas again")
     return model.without_cache()  # locks do not hold on a disk that nodes share

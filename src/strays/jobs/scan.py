@@ -10,7 +10,7 @@ import numpy as np
 from strays.encoders import LoadedEncoder
 from strays.jobs.corpus import Corpus, read_corpus
 from strays.jobs.score import OpenProgress, flag_rows, no_bar
-from strays.model import Scores, TextOutlierDetector
+from strays.model import RawScores, Scores, TextOutlierDetector
 from strays.model.calibration import threshold
 from strays.model.cascade_scorer import warn_of_share
 from strays.tables import Table
@@ -61,7 +61,7 @@ def scan_table(table: Table, encoder: LoadedEncoder, detector: str, **options: A
     model, corpus = fit_table(table, encoder, detector, **options)
     scores = np.full(corpus.n_rows, np.nan)
     scores[corpus.rows] = model.training_scores_[: len(corpus.rows)]
-    return Scan(table.name, model, corpus, flag_rows(model, scores))
+    return Scan(table.name, model, corpus, flag_rows(model, RawScores(scores)))
 
 
 def scan_with(
@@ -81,7 +81,7 @@ def scan_with(
     scores = np.full(corpus.n_rows, np.nan)
     with progress("scoring") as show:
         scores[corpus.rows] = model.anomaly_score(corpus.texts, progress=show)
-    return Scan(table.name, model, corpus, flag_rows(model, scores), fitted_here=False)
+    return Scan(table.name, model, corpus, flag_rows(model, RawScores(scores)), fitted_here=False)
 
 
 def fit_table(

@@ -9,16 +9,37 @@ import numpy as np
 
 @dataclass(frozen=True)
 class RawScores:
-    """Anomaly scores that are not flagged yet, one entry for each text."""
+    """Anomaly scores that are not flagged yet, one entry for each text.
+
+    >>> scores = RawScores(np.array([0.5, 2.0]), by_full=np.array([False, True]))
+    >>> RawScores.from_bytes(scores.to_bytes(), 2).by_full
+    array([False,  True])
+    """
 
     anomaly_score: np.ndarray
     # Which scores are the full model's, where the others are a cascade's estimates.
     by_full: np.ndarray | None = None
 
+    def to_bytes(self) -> bytes:
+        """The scores as float64, then, of a cascade, a byte for each text that is 1 if the full model scored it."""
+        scores = np.ascontiguousarray(self.anomaly_score, "<f8").tobytes()
+        return scores if self.by_full is None else scores + self.by_full.tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, n: int) -> RawScores:
+        """From what to_bytes gave for n texts."""
+        by_full = np.frombuffer(data, bool, offset=8 * n) if len(data) > 8 * n else None
+        return cls(np.frombuffer(data, "<f8", count=n), by_full)
+
 
 @dataclass(frozen=True)
 class Scores:
-    """Anomaly scores, p-values and flags of texts scored together, one entry for each text."""
+    """Anomaly scores, p-values and flags of texts scored together, one entry for each text.
+
+    >>> scores = Scores(np.array([0.5, 2.0]), np.array([0.4, 0.01]), np.array([False, True]))
+    >>> scores[1:].p_value
+    array([0.01])
+    """
 
     anomaly_score: np.ndarray
     p_value: np.ndarray

@@ -12,7 +12,7 @@ from strays.jobs.corpus import Corpus
 from strays.jobs.report.facts import facts
 from strays.jobs.scan import Scan
 from strays.jobs.score import flag_rows
-from strays.model import TextOutlierDetector
+from strays.model import RawScores, TextOutlierDetector
 from tests.conftest import HashEncoder, farm_texts
 
 SPAM = ["win big cash now click here", "free cash win now", "click here to win free cash", "cash cash cash now"]
@@ -26,7 +26,7 @@ def scan_of(texts: list[str], labels: list[str | None] | None = None, detector: 
     if rule:
         model.set_threshold(**rule)
     scores = np.r_[np.nan, model.training_scores_]
-    return Scan("folder/texts.csv", model, corpus, flag_rows(model, scores))
+    return Scan("folder/texts.csv", model, corpus, flag_rows(model, RawScores(scores)))
 
 
 def facts_of(scan: Scan, *, fitted_here: bool = True, **options: Any) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from strays.apps.server.served import ServedModel
 from strays.apps.web.answers import Json, add_errors, refuse
 from strays.apps.web.busy import BusyError, busy
 from strays.jobs.score import flag_rows
-from strays.model import Scores
+from strays.model import RawScores, Scores
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
@@ -105,7 +105,7 @@ def make_app(
             return refuse(499, "gone", "the client left")  # nobody reads it, but it is logged
         scores = np.full(len(texts), np.nan)
         scores[[text is not None for text in texts]] = found
-        flagged = flag_rows(served.model, scores)
+        flagged = flag_rows(served.model, RawScores(scores))
         metrics.count(served.name, flagged)
         metrics.explained.labels(served.name).inc(len(whys))
         return Json({"model": served.name, "version": served.version, "results": _results(flagged, whys)})

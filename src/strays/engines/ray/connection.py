@@ -30,7 +30,9 @@ def host_and_port(address: str) -> tuple[str, int]:
     """The two parts of an address, which must have both."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or "/" in host:
-        raise UsageError(f"address is {address!r}; expected HOST:PORT, as `ray start --head` prints it")
+        raise UsageError(
+            f"{{address}} is {address!r}; expected HOST:PORT, as `ray start --head` prints it", param="address"
+        )
     return host.strip("[]"), int(port)
 
 
@@ -44,8 +46,9 @@ def connected(address: str | None) -> Iterator[Any]:
     with ExitStack() as stack:
         if address is not None and ray.is_initialized() and ray.get_runtime_context().gcs_address != address:
             raise UsageError(
-                f"this process is connected to Ray at {ray.get_runtime_context().gcs_address} and the address is "
-                f"{address}; leave one of them away"
+                f"{{address}} is {address}, but this process is connected to Ray at "
+                f"{ray.get_runtime_context().gcs_address}; omit {{address}}, or disconnect first",
+                param="address",
             )
         if not ray.is_initialized():
             if address is None or host_and_port(address)[0] in LOOPBACK:
@@ -61,11 +64,15 @@ def connected(address: str | None) -> Iterator[Any]:
                     else:
                         ray.init("local", num_cpus=usable_cores(), include_dashboard=False, **quiet)
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-                token = "; where the cluster asks for a token, set RAY_AUTH_MODE=token here too" if address else ""
+                token = "; if the cluster asks for a token, set RAY_AUTH_MODE=token here too" if address else ""
                 raise ClusterError(f"{address or 'Ray on this machine'}: {first_line(error)}{token}") from error
             reached = [node["NodeManagerAddress"] for node in ray.nodes()]
             if address is None and not set(reached) <= set(LOOPBACK):
-                raise ClusterError(f"Ray listens on {', '.join(reached)}, expected on 127.0.0.1 only; name an address")
+                raise ClusterError(
+                    f"Ray listens on {', '.join(reached)}, expected on 127.0.0.1 only; start a "
+                    "cluster yourself and give its {address}",
+                    param="address",
+                )
         import ray.data
 
         stack.enter_context(_quiet(ray))
@@ -153,5 +160,6 @@ def _require_answer(address: str) -> None:
     except OSError as error:
         raise ClusterError(
             f"{address}: no Ray cluster answers there ({first_line(error)}); start one with `ray start --head`, or "
-            "leave the address away for one on this machine"
+            "omit {address} for one on this machine",
+            param="address",
         ) from error

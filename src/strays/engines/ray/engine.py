@@ -30,13 +30,17 @@ SMALL = 4096
 
 
 class RayEngine:
-    """Scores on a Ray cluster, with Ray Data: `score_files(..., engine=RayEngine("10.0.0.1:6379"))`.
+    """Scores on a Ray cluster, with Ray Data.
 
     Parameters
     ----------
     address
         HOST:PORT of a cluster that this machine is a node of. None starts one on this machine that nobody else can
         reach, and stops it with the job. If this process has called ray.init() itself, that cluster is used.
+
+    Examples
+    --------
+    >>> score_files(model, "texts/", "scored/", engine=RayEngine("10.0.0.1:6379"))  # doctest: +SKIP
     """
 
     pipes = False

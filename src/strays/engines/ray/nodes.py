@@ -7,7 +7,7 @@ import os
 import platform
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ import pyarrow as pa
 from strays import __version__, errors
 from strays.errors import ClusterError, DataError, StraysError, StraysWarning
 from strays.jobs.score import Plan, Remaining, ScoredChunk, Task, WrittenChunk
-from strays.jobs.score.chunks import DoneChunk
 from strays.jobs.score.manifest import NAME
 from strays.model.scores import RawScores
 from strays.tables import Chunk, InputFile
@@ -86,7 +85,7 @@ class Actor:
     def __call__(self, batch: pa.Table) -> Iterator[pa.Table]:
         """What came of every chunk, one a row: what is told of it as JSON, and scores that are not written yet."""
         for i in range(len(batch)):
-            scores: list[bytes | None] = [None, None]
+            scores = None
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("ignore")
                 warnings.simplefilter("always", StraysWarning)
@@ -94,13 +93,12 @@ class Actor:
                     told, scores = self._finish(batch.slice(i, 1))
                 except (StraysError, OSError) as error:
                     told = _error_to_plain(error)
-            told["warnings"] = [_words(caught_.message) for caught_ in caught]
-            columns = [pa.array([json.dumps(told)]), *(pa.array([data], pa.large_binary()) for data in scores)]
-            yield pa.table(dict(zip(("told", "anomaly_score", "by_full"), columns, strict=True)))
+            told["warnings"] = [_words(warning.message) for warning in caught]
+            yield pa.table({"told": [json.dumps(told)], "scores": pa.array([scores], pa.large_binary())})
 
-    def _finish(self, row: pa.Table) -> tuple[dict[str, Any], list[bytes | None]]:
+    def _finish(self, row: pa.Table) -> tuple[dict[str, Any], bytes | None]:
         if row["told"][0].is_valid:
-            return json.loads(row["told"][0].as_py()), [None, None]
+            return json.loads(row["told"][0].as_py()), None
         if self._plan.writer and not (Path(self._plan.writer.folder) / NAME).exists():
             raise _not_seen(self._plan.writer.folder)
         rows = pa.ipc.open_stream(row["rows"][0].as_buffer()).read_all()
@@ -108,12 +106,8 @@ class Actor:
         rest = _remaining(row["rest"][0].as_py())
         done = self._plan.finish(self._model, Task(rest.file, rest.state, row["number"][0].as_py(), chunk))
         if isinstance(done, WrittenChunk):
-            return {"written": asdict(done)}, [None, None]
-        by_full = done.scores.by_full
-        return {"scored": {field.name: getattr(done, field.name) for field in fields(DoneChunk)}}, [
-            np.ascontiguousarray(done.scores.anomaly_score, "<f8").tobytes(),
-            None if by_full is None else by_full.tobytes(),
-        ]
+            return {"written": asdict(done)}, None
+        return {"scored": done.facts()}, done.scores.to_bytes()
 
 
 def require_same_here(rest: Remaining, version: str) -> None:
@@ -153,8 +147,8 @@ def result_of(row: dict[str, Any]) -> ScoredChunk | WrittenChunk:
         raise _error_of(told["error"], told["says"])
     if "written" in told:
         return WrittenChunk(**told["written"])
-    by_full = None if row["by_full"] is None else np.frombuffer(row["by_full"], bool)
-    return ScoredChunk(**told["scored"], scores=RawScores(np.frombuffer(row["anomaly_score"], "<f8"), by_full))
+    facts = told["scored"]
+    return ScoredChunk(**facts, scores=RawScores.from_bytes(row["scores"], facts["rows"]))
 
 
 def _error_of(kind: str, says: list[Any]) -> Exception:

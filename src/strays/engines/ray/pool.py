@@ -30,8 +30,9 @@ def pool_for(nodes: list[dict[str, float]], model: Scorer) -> Pool:
         return Pool(sum(int(node["GPU"]) for node in with_gpu), max(each, 1), 1)
     if device not in (None, "auto", "cpu"):
         raise UsageError(
-            f"device is {device!r}, and {len(with_gpu)} nodes of the cluster have GPUs, which Ray deals out; expected "
-            "auto or cpu, or, where there are some, cuda"
+            f"{{device}} is {device!r}, and {len(with_gpu)} nodes of the cluster have GPUs, which Ray assigns; "
+            "expected auto or cpu, or, if there are GPUs, cuda",
+            param="device",
         )
     cores = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
     if not cores:

@@ -5,7 +5,7 @@ Remaining -> Task -> ScoredChunk or WrittenChunk
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,10 @@ class DoneChunk:
     def key(self) -> Key:
         """What tells this chunk from others."""
         return self.file, self.first_row
+
+    def facts(self) -> dict[str, Any]:
+        """The fields that every chunk done has."""
+        return {field.name: getattr(self, field.name) for field in fields(DoneChunk)}
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Task:
         return self.file.name, self.chunk.first_row
 
     def facts(self, anomaly_score: np.ndarray) -> dict[str, Any]:
-        """The fields of DoneChunk."""
+        """The fields that the chunk has when it is done."""
         size, mtime_ns = self.state
         return {
             "file": self.file.name,

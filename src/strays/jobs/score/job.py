@@ -143,15 +143,10 @@ class Job:
     def flags(self, scores_of: Callable[[Key], RawScores], keys: list[Key]) -> Callable[[Key], Scores]:
         """Scores with p-values and flags of chunks by their key; all flagged at once where the rule looks at all."""
         if not self.model.threshold_.together:
-
-            def one(key: Key) -> Scores:
-                raw = scores_of(key)
-                return flag_rows(self.model, raw.anomaly_score, raw.by_full)
-
-            return one
+            return lambda key: flag_rows(self.model, scores_of(key))
         parts = [scores_of(key).anomaly_score for key in keys]
         ends = np.cumsum([len(part) for part in parts]).tolist()
-        whole = flag_rows(self.model, np.concatenate(parts))
+        whole = flag_rows(self.model, RawScores(np.concatenate(parts)))
         places = {key: slice(end - len(part), end) for key, part, end in zip(keys, parts, ends, strict=True)}
         return lambda key: whole[places[key]]
 

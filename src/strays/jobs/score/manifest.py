@@ -12,11 +12,9 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
-
-import numpy as np
 
 from strays.errors import DataError, UsageError
 from strays.files import append, lock, sync
@@ -24,8 +22,7 @@ from strays.jobs.score.chunks import DoneChunk, Key, ScoredChunk, WrittenChunk
 from strays.model.scores import RawScores
 
 NAME = "manifest.jsonl"
-# Scores of chunks whose rows are not written yet: those of a chunk as float64, then, of a cascade, a byte for each row
-# that is 1 where the score is the full model's.
+# Scores of chunks whose rows are not written yet (RawScores.to_bytes), one chunk after another.
 SCORES = ".scores.f64"
 FORMAT_VERSION = 2
 # What messages call the entries of the header, and the parameters they name.
@@ -175,19 +172,14 @@ class Manifest:
         self._count(done)
 
     def _keep_scores(self, chunk: ScoredChunk) -> KeptScores:
-        data = np.ascontiguousarray(chunk.scores.anomaly_score, "<f8").tobytes()
-        if chunk.scores.by_full is not None:
-            data += chunk.scores.by_full.tobytes()
+        data = chunk.scores.to_bytes()
         at = append(self.folder / SCORES, data)
-        facts = {field.name: getattr(chunk, field.name) for field in fields(DoneChunk)}
-        return KeptScores(**facts, at=at, bytes=len(data), crc32=zlib.crc32(data))
+        return KeptScores(**chunk.facts(), at=at, bytes=len(data), crc32=zlib.crc32(data))
 
     def read_scores(self, key: Key) -> RawScores:
         """The kept scores of a chunk."""
         kept = self.scores[key]
-        data, n = self._kept_bytes(kept), kept.rows
-        by_full = np.frombuffer(data, bool, offset=8 * n) if len(data) > 8 * n else None
-        return RawScores(np.frombuffer(data, "<f8", count=n), by_full)
+        return RawScores.from_bytes(self._kept_bytes(kept), kept.rows)
 
     def _kept_bytes(self, kept: KeptScores) -> bytes:
         with suppress(FileNotFoundError), (self.folder / SCORES).open("rb") as file:

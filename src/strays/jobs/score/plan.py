@@ -54,7 +54,7 @@ class Plan:
         scores = score_texts(model, texts, progress)
         if self.writer is None:
             return ScoredChunk(**task.facts(scores.anomaly_score), scores=scores)
-        return self.writer.write(task, flag_rows(model, scores.anomaly_score, scores.by_full))
+        return self.writer.write(task, flag_rows(model, scores))
 
 
 def open_input(file: InputFile, *, in_folder: bool, tables: dict[str, Table]) -> Table | None:

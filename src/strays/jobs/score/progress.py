@@ -16,7 +16,21 @@ def no_bar(title: str) -> AbstractContextManager[Callable[[int, int | None], Non
 
 
 class RowProgress:
-    """Counts rows and shows them on a bar. `within` is the callback for an encoder."""
+    """Counts rows and shows them on a bar; `within` is the `progress` of a model that scores the rows in hand.
+
+    >>> from contextlib import contextmanager
+    >>> @contextmanager
+    ... def bar(title):
+    ...     yield lambda done, total: print(title, done, "of", total)
+    >>> progress = RowProgress(bar)
+    >>> with progress.bar("scoring", 0, 30):
+    ...     progress.take(20)
+    ...     progress.within(1, 2)
+    ...     progress.finish()
+    scoring 0 of 30
+    scoring 10 of 30
+    scoring 20 of 30
+    """
 
     def __init__(self, open_bar: OpenProgress = no_bar) -> None:
         self._open_bar = open_bar

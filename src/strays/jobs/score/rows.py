@@ -105,12 +105,12 @@ def score_texts(model: Scorer, texts: list[str | None], progress: Progress | Non
     return RawScores(_spread(found.anomaly_score, there, np.nan), by_full)
 
 
-def flag_rows(model: Scorer, anomaly_score: np.ndarray, by_full: np.ndarray | None = None) -> Scores:
+def flag_rows(model: Scorer, raw: RawScores) -> Scores:
     """P-values and flags for rows of which some have no score (NaN)."""
-    there = ~np.isnan(anomaly_score)
-    found = model.flag(anomaly_score[there])
+    there = ~np.isnan(raw.anomaly_score)
+    found = model.flag(raw.anomaly_score[there])
     p_value, flagged = _spread(found.p_value, there, np.nan), _spread(found.flagged, there, False)
-    return Scores(anomaly_score, p_value, flagged, by_full)
+    return Scores(raw.anomaly_score, p_value, flagged, raw.by_full)
 
 
 def _spread(values: np.ndarray, there: np.ndarray, otherwise: float) -> np.ndarray:

@@ -41,9 +41,9 @@ def score_table(
 
     if model.threshold_.together:
         # Which rows are flagged is known only when all are scored; their scores alone fit in memory.
-        flagged = flag_rows(model, np.concatenate([scores.anomaly_score for scores in batch_scores()]))
-        return write_scored(table, out, flagged, out_format=out_format, safe_cells=safe_cells)
-    one_by_one = (flag_rows(model, scores.anomaly_score, scores.by_full) for scores in batch_scores())
+        whole = RawScores(np.concatenate([scores.anomaly_score for scores in batch_scores()]))
+        return write_scored(table, out, flag_rows(model, whole), out_format=out_format, safe_cells=safe_cells)
+    one_by_one = (flag_rows(model, scores) for scores in batch_scores())
     return _write(table, out, one_by_one, out_format, safe_cells, estimates=model.estimates)
 
 
