@@ -222,7 +222,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         detector_class("svdd")
 
 
-def test_every_detector_documents_its_parameters_and_paper() -> None:
+def test_every_detector_documents_its_parameters_and_formula_and_shows_an_example() -> None:
     import sys
 
     for cls in CLASSES:
@@ -230,3 +230,4 @@ def test_every_detector_documents_its_parameters_and_paper() -> None:
         for name in cls().get_params():
             assert f"{name}" in documented, f"{cls.__name__} does not document {name}"
         assert "T(x)" in sys.modules[cls.__module__].__doc__
+        assert ">>> " in cls.__doc__

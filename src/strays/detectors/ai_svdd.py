@@ -82,6 +82,18 @@ class AISVDD(SphereDetector):
         of unit-norm layers make the distances themselves arbitrarily small.
     loss_
         Mean BC-Loss of each epoch; with Adam in units of the normals' mean squared distance to their mean at the start.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> X[:5] += 4
+    >>> y = [-1] * 5 + [0] * 55
+    >>> detector = AISVDD(hidden_size=8, latent_size=2, min_steps=10, random_state=0).fit(X, y)
+    >>> near, far = detector.anomaly_score([[0, 0, 0, 0], [4, 4, 4, 4]])
+    >>> bool(far > near)
+    True
+    >>> [round(float(np.linalg.norm(w)), 6) for w in detector.weights_]
+    [1.0, 1.0]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

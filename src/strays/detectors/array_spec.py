@@ -21,6 +21,12 @@ class ArraySpec:
     """An array's shape, the types it may have, and its lowest and highest value.
 
     A size is a number, or a name: whatever has the same name has the same size, at least `fewest`.
+
+    Examples
+    --------
+    >>> check_arrays({"center": np.zeros(3)}, {"center": ArraySpec((2,))})
+    Traceback (most recent call last):
+    strays.errors.ModelError: the array 'center' has the shape (3,) and type float64; expected (2) of float64. ...
     """
 
     shape: tuple[int | str, ...] = ()

@@ -83,6 +83,17 @@ class AutoDetector(Detector):
     auc_, auc_of_distances_
         How many percent of the normals a left-out known anomaly ranks above, with all parts and with the first two;
         NaN where no anomaly was known.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> X[:5] += 4
+    >>> blind, taught = AutoDetector().fit(X), AutoDetector().fit(X, [-1] * 5 + [0] * 55)
+    >>> blind.describe().partition("; ")[2]
+    'no anomalies are known'
+    >>> near, far = taught.anomaly_score([[0, 0, 0, 0], [4, 4, 4, 4]])
+    >>> bool(far > near)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

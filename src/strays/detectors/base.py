@@ -36,7 +36,23 @@ _COMMON_STATE = {"offset_": ArraySpec(), "n_features_in_": ArraySpec((), WHOLE, 
 
 
 class Detector(OutlierMixin, BaseEstimator, ABC):
-    """Base of all detectors. They all take `flag_rate`: the share of presumed normal training rows `predict` flags."""
+    """Base of all detectors. They all take `flag_rate`: the share of presumed normal training rows `predict` flags.
+
+    >>> class FirstFeature(Detector):
+    ...     _state = {}
+    ...
+    ...     def __init__(self, flag_rate=0.05):
+    ...         self.flag_rate = flag_rate
+    ...
+    ...     def _fit(self, X, y):
+    ...         pass
+    ...
+    ...     def _anomaly_score(self, X):
+    ...         return X[:, 0]
+    >>> detector = FirstFeature(flag_rate=0.25).fit([[1, 0], [2, 0], [3, 0], [4, 0]])
+    >>> detector.predict([[0, 0], [9, 0]])
+    array([ 1, -1])
+    """
 
     # Limits of the parameters, in scikit-learn's form; checked in fit, since constructors only store.
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"flag_rate": [FLAG_RATE]}

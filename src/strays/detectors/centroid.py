@@ -27,6 +27,12 @@ class CentroidDistance(Detector):
     ----------
     center_
         Mean of the rows not labelled -1, shape (d,).
+
+    Examples
+    --------
+    >>> X = [[0, 0], [0, 2], [2, 0], [2, 2]]
+    >>> CentroidDistance().fit(X).anomaly_score([[1, 1], [4, 5]])
+    array([0., 5.])
     """
 
     _state: ClassVar = {"center_": ArraySpec(("d",))}

@@ -69,6 +69,16 @@ class DeepSVDD(SphereDetector):
         Root mean square distance of the training rows to c; scores are in this unit.
     loss_, reconstruction_
         Mean OC-Loss of each epoch, and mean squared error of each epoch of pretraining.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> X[:5] += 4
+    >>> y = [-1] * 5 + [0] * 55
+    >>> detector = DeepSVDD(hidden_size=8, latent_size=2, pretrain_epochs=2, random_state=0).fit(X, y)
+    >>> near, far = detector.anomaly_score([[0, 0, 0, 0], [4, 4, 4, 4]])
+    >>> bool(far > near)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -46,6 +46,13 @@ class IsolationForest(Detector):
         Position of each tree's root.
     norm_
         c(max_samples).
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(64, 2))
+    >>> inside, outside = IsolationForest(n_estimators=20, random_state=0).fit(X).anomaly_score([[0, 0], [9, 9]])
+    >>> bool(outside > 0.5 > inside)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -35,6 +35,13 @@ class LocalOutlierFactor(Detector):
     ----------
     rows_, k_distance_, lrd_
         The normal training rows, each one's distance to its k-th neighbour, and its local reachability density.
+
+    Examples
+    --------
+    >>> X = [[0], [1], [2], [3], [4]]
+    >>> inside, outside = LocalOutlierFactor(n_neighbors=2).fit(X).anomaly_score([[2.5], [9]])
+    >>> bool(inside < 1 < outside)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

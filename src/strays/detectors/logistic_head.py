@@ -36,6 +36,13 @@ class LogisticHead(Detector):
         w and b; all zero where no anomalies were known.
     center_
         Mean of the rows not labelled -1.
+
+    Examples
+    --------
+    >>> X, y = [[0, 0], [0, 1], [1, 0], [5, 5]], [1, 1, 0, -1]
+    >>> like_normals, like_the_anomaly = LogisticHead().fit(X, y).anomaly_score([[0, 0], [5, 5]])
+    >>> bool(like_normals < 0 < like_the_anomaly)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**Detector._parameter_constraints, "C": [POSITIVE]}

@@ -31,6 +31,13 @@ class Mahalanobis(Detector):
     ----------
     center_, whitening_
         m, and a matrix V with V V^T = S^-1, so that T(x) = |(x - m) V|.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(100, 2)) * [10, 1]
+    >>> along, across = Mahalanobis().fit(X).anomaly_score([[5, 0], [0, 5]])
+    >>> bool(across > along)
+    True
     """
 
     _state: ClassVar = {"center_": ArraySpec(("d",)), "whitening_": ArraySpec(("d", "d"))}

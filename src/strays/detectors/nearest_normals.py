@@ -36,6 +36,12 @@ class NearestNormals(Detector):
     ----------
     rows_
         The normal training rows.
+
+    Examples
+    --------
+    >>> X = [[0, 0], [0, 1], [1, 0], [9, 9]]
+    >>> NearestNormals(n_neighbors=1).fit(X, [0, 0, 0, -1]).anomaly_score([[0, 3], [9, 9]]).round(1)
+    array([ 2., 12.])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -55,6 +55,13 @@ class OneClassSVM(Detector):
     ----------
     support_vectors_, alpha_, rho_, gamma_
         The x_i, alpha_i, rho and gamma of the formula.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> near, far = OneClassSVM().fit(X).anomaly_score([[0, 0], [9, 9]])
+    >>> bool(far > 0 > near)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

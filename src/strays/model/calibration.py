@@ -37,7 +37,13 @@ MOST_KEPT = 100_000
 
 @dataclass(frozen=True)
 class Threshold:
-    """What a user wants flagged. Build it with `threshold`, which checks it."""
+    """What a user wants flagged. Build it with `threshold`, which checks it.
+
+    >>> print(threshold(flag_rate=0.1))
+    the highest-scoring share 0.1 of texts like those it was fitted on
+    >>> threshold(top=10).together
+    True
+    """
 
     rule: Rule
     value: float
@@ -88,7 +94,15 @@ def threshold(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Sorted scores of held-out normals, and of the whole corpus the model was fitted on."""
+    """Sorted scores of held-out normals, and of the whole corpus the model was fitted on.
+
+    >>> held_out = np.arange(1, 100)  # 99 normal texts that the detector has not seen
+    >>> calibration = Calibration.from_scores(held_out, corpus_scores=held_out)
+    >>> calibration.p_value(np.array([50, 98, 200]))
+    array([0.51, 0.03, 0.01])
+    >>> calibration.flagged(threshold(max_false_alarms=0.05), np.array([50, 98, 200]))
+    array([False,  True,  True])
+    """
 
     normal_scores: np.ndarray
     corpus_scores: np.ndarray

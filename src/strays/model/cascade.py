@@ -58,7 +58,14 @@ class Cut:
 
 @dataclass(frozen=True)
 class Head:
-    """A regression of full scores on static embeddings."""
+    """A regression of full scores on static embeddings.
+
+    >>> Z = np.linspace(0, 1, 50, dtype=np.float32)[:, None]
+    >>> head, out_of_fold = Head.fit(Z, scores=np.sin(3 * Z[:, 0]))
+    >>> low, high = head.values(Z[[0, 25]])
+    >>> bool(low < 0.3 < 0.8 < high), out_of_fold.shape
+    (True, (50,))
+    """
 
     landmarks: np.ndarray
     coefficients: np.ndarray

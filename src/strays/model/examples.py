@@ -24,7 +24,13 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Examples:
-    """Texts kept to explain with: their embeddings X, and labels y, -1 for known anomalies."""
+    """Texts kept to explain with: their embeddings X, and labels y, -1 for known anomalies.
+
+    >>> X = np.array([[1, 0], [0, 1]])
+    >>> kept = Examples.choose(["a rope", "cheap pills"], X, np.array([1, -1]), most=10)
+    >>> kept.nearest(np.array([3, 4]), anomalies=True, n=1, besides="a pill")
+    [Neighbour(text='cheap pills', similarity=0.8...)]
+    """
 
     texts: list[str]
     X: np.ndarray

@@ -39,6 +39,15 @@ class Explanation:
     """What a model says of one text and why; segments with the largest effect come first.
 
     `flagged` is None where that depends on what else is scored.
+
+    Examples
+    --------
+    >>> segments = [Segment(6, 12, "winner", 2.0), Segment(0, 5, "dear", -2.0)]
+    >>> explanation = Explanation("dear winner", 3.5, 0.01, True, segments, [], [])
+    >>> explanation.in_words()
+    'odder than about 99 % of the normal texts (score 3.50, p-value 0.01): flagged'
+    >>> [explanation.strength(segment) for segment in explanation.segments]
+    [1.0, 0.0]
     """
 
     text: str

@@ -64,6 +64,23 @@ class TextOutlierDetector(BaseEstimator):
         The fitted head, where there is a cascade; None otherwise.
     training_scores_
         Anomaly scores of the texts given to fit, in their order; not saved.
+
+    Examples
+    --------
+    Any object with `encode(texts)` is an encoder; this one counts letters:
+
+    >>> class Letters:
+    ...     def encode(self, texts):
+    ...         return np.array([[text.count(letter) for letter in "aeioxz"] for text in texts], dtype=np.float32)
+    >>> texts = ["a red boat", "a green boat", "one old boat", "a long road", "an old road", "a sea", "zzz xxx zzz"]
+    >>> model = TextOutlierDetector(Letters(), detector="nearest").fit(texts)
+    >>> odd = model.anomaly_score(texts).argmax()
+    >>> texts[odd]
+    'zzz xxx zzz'
+    >>> model.set_threshold(flag_rate=0.2).predict(["a green road", "xxx zzz"])
+    array([ 1, -1])
+    >>> model.explain("a red zzz").segments[0].text
+    'zzz'
     """
 
     def __init__(
