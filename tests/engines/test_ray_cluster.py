@@ -279,7 +279,7 @@ def test_the_command_ended_midway_takes_its_cluster_with_it(
             _, said = process.communicate(timeout=240)
         finally:
             process.kill()
-    assert said == "stopped; the same command goes on from what is finished\n"
+    assert said == "interrupted; run the same command again to resume\n"
     assert process.returncode == code
 
     def cache_of(other: psutil.Process) -> str | None:

@@ -42,7 +42,7 @@ def test_names_of_hosts(run: Run, model_folder: Path) -> None:
     assert "--host" in words
     code, words = run("--model", model_folder, "--allow-host", "https://odd.example.org")
     assert code == 2
-    assert "a name alone" in words
+    assert "expected a host name" in words
 
 
 def test_models_that_are_none(run: Run, model_folder: Path, tmp_path: Path) -> None:

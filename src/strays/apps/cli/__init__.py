@@ -1,8 +1,7 @@
-"""The command line. A command reads options, calls one job, and shows what came of it; the jobs live elsewhere."""
+"""The command line. A command reads its options, calls one job, and shows the result; the jobs are in strays.jobs."""
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from typing import Annotated, Any, NoReturn
@@ -22,7 +21,6 @@ from strays.apps.cli.commands.scan import scan
 from strays.apps.cli.commands.score import score
 from strays.apps.cli.commands.serve import serve
 from strays.apps.cli.commands.study import study
-from strays.apps.cli.resolve import option
 from strays.errors import StraysError, StraysWarning, UsageError
 
 __all__ = ["app", "cache", "main"]
@@ -38,7 +36,7 @@ app = typer.Typer(
 )
 cache = typer.Typer(
     name="cache",
-    help="What is kept on disk so that no text is encoded twice: show it, or remove it.",
+    help="Show or empty the cache of embeddings, which saves encoding a text twice.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -75,13 +73,13 @@ def main(argv: list[str] | None = None) -> NoReturn:
             terminal.say(f"error: {_in_options(error)}", "red")
             sys.exit(2 if isinstance(error, UsageError) else 1)
         except BrokenPipeError:
-            sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
+            sys.stderr.close()  # the reader of our output is gone; there is nobody to tell
             sys.exit(1)
         except OSError as error:
             terminal.say(f"error: could not read or write ({error})", "red")
             sys.exit(1)
         except KeyboardInterrupt:
-            terminal.say("stopped")
+            terminal.say("interrupted")
             sys.exit(130)
     sys.exit(0)
 
@@ -92,8 +90,4 @@ def _in_options(message: StraysError | StraysWarning) -> str:
     # A name that is an argument of another command, such as the model of `info`, is still an option of this one.
     params = [param for command in commands for param in command.params if param.opts[0].startswith("-")]
     options = {param.name: param.opts[0] for param in params}
-    known = set(options.values())
-    # For messages that do not list their parameters yet.
-    names = r"(?<!\S)\w+_\w+(?=[\s,;=]|$)|^\w+(?= is |=| looks at )"
-    text = message.named(lambda name: options.get(name, name))
-    return re.sub(names, lambda name: option(name[0]) if option(name[0]) in known else name[0], text)
+    return message.named(lambda name: options.get(name, name))

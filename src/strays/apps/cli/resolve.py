@@ -1,4 +1,4 @@
-"""What options name: encoders, engines, models, rules for flagging, known texts."""
+"""From options to what they name: encoders, engines, models, rules for flagging, known texts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def engine_of(name: str, address: str | None) -> Engine:
         raise UsageError(f"no such engine: {name!r}; expected local or ray")
     if name == "local":
         if address is not None:
-            raise UsageError("--address is where a cluster is; give --engine ray with it, or leave it away")
+            raise UsageError("--address works only with --engine ray; add --engine ray, or omit --address")
         from strays.engines.local import LocalEngine
 
         return LocalEngine()
@@ -81,7 +81,7 @@ def refuse_beside_a_model(options: dict[str, Any]) -> None:
     """Raise where options of fitting are given beside a fitted model."""
     if options:
         given = ", ".join(map(option, options))
-        raise UsageError(f"got --model and {given}: a fitted model has its own; leave one of them away")
+        raise UsageError(f"got --model and {given}: a fitted model has its own; omit one of them")
 
 
 def known_texts(known: str | None, text_column: str | None) -> list[str]:

@@ -36,7 +36,7 @@ def pool_for(nodes: list[dict[str, float]], model: Scorer) -> Pool:
         )
     cores = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
     if not cores:
-        raise ClusterError("no node of the cluster has a CPU to work with; start one with: ray start --address ...")
+        raise ClusterError("no node of the cluster has a CPU to work with; start one with `ray start`")
     each = min(CORES_OF_A_NETWORK if device else 1, *cores)
     return Pool(sum(n // each for n in cores), each)
 

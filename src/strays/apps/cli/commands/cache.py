@@ -6,7 +6,7 @@ from strays.apps.cli.options import Json
 
 
 def cache_info(as_json: Json = False) -> None:
-    """Say where the cache is, how large it is and may grow, and what it holds."""
+    """Show where the cache is, its size and limit, and what it holds."""
     from strays.apps.cli import terminal
     from strays.encoders.cache import EmbeddingCache
 
@@ -18,7 +18,7 @@ def cache_info(as_json: Json = False) -> None:
 
 
 def cache_clear(as_json: Json = False) -> None:
-    """Remove all that is kept; the next job encodes its texts again."""
+    """Empty the cache; the next job encodes its texts again."""
     from strays.apps.cli import terminal
     from strays.encoders.cache import cache_folder, clear, size_in_words
 

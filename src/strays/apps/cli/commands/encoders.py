@@ -6,7 +6,7 @@ from strays.apps.cli.options import Json
 
 
 def encoders(as_json: Json = False) -> None:
-    """List the encoders that have names, and say how to use others."""
+    """List the encoders that have names, and how to use others."""
     from strays.apps.cli import terminal
     from strays.encoders.sources import NAMED, bundled_folder
 
@@ -24,7 +24,7 @@ def encoders(as_json: Json = False) -> None:
         terminal.print_json(rows)
         return
     facts = {
-        name: f"{row['about']} ({'installed' if row['offline'] else 'fetched from the hub on first use'})"
+        name: f"{row['about']} ({'installed' if row['offline'] else 'downloaded on first use'})"
         for name, row in rows.items()
     }
     terminal.show_facts(

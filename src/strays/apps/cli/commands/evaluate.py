@@ -19,7 +19,7 @@ def evaluate(
     format: Format = None,
     as_json: Json = False,
 ) -> None:
-    """Measure a fitted model on a file with labels: MAP, Recall@5, AUC, and false alarms."""
+    """Measure a fitted model on labelled rows: MAP, Recall@5, AUC and false alarms."""
     from strays.apps.cli import terminal
     from strays.jobs.evaluate import evaluate_table
     from strays.model import TextOutlierDetector

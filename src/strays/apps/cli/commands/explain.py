@@ -11,12 +11,12 @@ from strays.apps.cli.options import Device, Json, Model
 
 
 def explain(
-    text: Annotated[str, typer.Argument(help="The text to explain; - reads it from stdin.")],
+    text: Annotated[str, typer.Argument(help="Text to explain; - reads it from stdin.")],
     model: Model,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Say why a text scores as it does: the words that raise its score, and the known texts it is like."""
+    """Explain the score of a text: the words that raise it, and the known texts it resembles."""
     from strays.apps.cli import terminal
     from strays.model import TextOutlierDetector
 

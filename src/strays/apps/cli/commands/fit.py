@@ -44,7 +44,7 @@ def fit(
     seed: Seed = 0,
     keep_examples: KeepExamples = 1000,
     cascade: Annotated[
-        bool, typer.Option("--cascade", help="Also fit a cheap head, for strays score --cascade.")
+        bool, typer.Option("--cascade", help="Also fit a cheap first stage, for `strays score --cascade`.")
     ] = False,
     max_false_alarms: MaxFalseAlarms = None,
     max_false_share: MaxFalseShare = None,

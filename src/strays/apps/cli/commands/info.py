@@ -11,7 +11,7 @@ from strays.apps.cli.words import facts_of
 
 
 def info(model: Annotated[str, typer.Argument(help="Folder of the model.")], as_json: Json = False) -> None:
-    """Say what a saved model is: encoder, detector, what it was fitted on, what it flags."""
+    """Describe a saved model: its encoder and detector, what it was fitted on, what it flags."""
     from strays.apps.cli import terminal
     from strays.model import TextOutlierDetector
 

@@ -30,14 +30,14 @@ from strays.apps.cli.resolve import encoder_of, known_texts, loaded_model, refus
 
 def report(
     file: File,
-    out: Annotated[str, typer.Option(help="HTML page to write; - is stdout.", metavar="PAGE")],
+    out: Annotated[str, typer.Option(help="HTML page to write; - writes to stdout.", metavar="PAGE")],
     model: Annotated[
-        str | None, typer.Option(help="Folder of a model to score with; else one is fitted on FILE.", metavar="DIR")
+        str | None, typer.Option(help="Folder of a model to score with. Default: fit one on FILE.", metavar="DIR")
     ] = None,
     known: Known = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
-    top: Annotated[int, typer.Option(help="How many of the oddest texts to show and explain.", min=0, max=1000)] = 50,
+    top: Annotated[int, typer.Option(help="Number of texts to show and explain, oddest first.", min=0, max=1000)] = 50,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     max_false_alarms: MaxFalseAlarms = None,
     max_false_share: MaxFalseShare = None,
@@ -55,7 +55,7 @@ def report(
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
-    """Write a page about a file: its oddest texts explained, a map of all, scores and p-values, curves."""
+    """Write a page about a file: its oddest texts explained, a map of all texts, scores, p-values and curves."""
     from strays.apps.cli import terminal
     from strays.jobs.report.report import KEPT_EXAMPLES, Report, check_page
     from strays.jobs.scan import scan_table, scan_with

@@ -24,26 +24,26 @@ from strays.apps.cli.resolve import known_texts
 
 
 def review(
-    file: Annotated[str, typer.Argument(help="A file as for scan, or a project (.strays) of one; - is stdin.")],
+    file: Annotated[str, typer.Argument(help="A file as for scan, or a project file (.strays); - reads stdin.")],
     project: Annotated[
-        str | None, typer.Option(help="File for texts and verdicts; FILE.strays where not given.", metavar="FILE")
+        str | None, typer.Option(help="Project file for texts and verdicts. Default: FILE.strays.", metavar="FILE")
     ] = None,
     model: Annotated[str | None, typer.Option(help="Folder of a model to start from.", metavar="DIR")] = None,
     known: Known = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
-    every: Annotated[int, typer.Option(help="Verdicts after which the model learns from them.", min=1)] = 5,
-    who: Annotated[str | None, typer.Option(help="Your name beside your verdicts; else your login.")] = None,
+    every: Annotated[int, typer.Option(help="Refit the model after this many verdicts.", min=1)] = 5,
+    who: Annotated[str | None, typer.Option(help="Your name, saved with your verdicts. Default: your login.")] = None,
     save_model: Annotated[
-        str | None, typer.Option(help="Folder for the model that the page saves; else FILE.model.", metavar="DIR")
+        str | None, typer.Option(help="Folder to save the model to. Default: FILE.model.", metavar="DIR")
     ] = None,
-    port: Annotated[int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser, or not.")] = True,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
     encoder: Annotated[
-        str | None, typer.Option("--encoder", help="As for scan; the project's, or default, where not given.")
+        str | None, typer.Option("--encoder", help="As in scan. Default: the project's, or default.")
     ] = None,
     detector: Annotated[
-        str | None, typer.Option("--detector", help="As for scan; the project's, or auto, where not given.")
+        str | None, typer.Option("--detector", help="As in scan. Default: the project's, or auto.")
     ] = None,
     seed: Seed = 0,
     revision: Revision = None,
@@ -54,7 +54,7 @@ def review(
     device: Device = "auto",
     format: Format = None,
 ) -> None:
-    """Judge the oddest texts of a file in a browser, while the model learns from what you say."""
+    """Judge the oddest texts of a file in a browser while the model learns from your verdicts."""
     from strays.apps.cli import terminal
     from strays.apps.review.open_project import last_port, open_desk
     from strays.apps.review.serve import serve
@@ -92,7 +92,7 @@ def review(
         def announce(link: str) -> None:
             typer.echo(link)
             sys.stdout.flush()
-            terminal.say(f"Verdicts are kept in {desk.store.path}. Stop with Ctrl-C.")
+            terminal.say(f"Verdicts are saved in {desk.store.path}. Stop with Ctrl-C.")
             if browser:
                 _open_browser(link)
 
@@ -110,7 +110,7 @@ def _login() -> str:
 
 
 def _open_browser(link: str) -> None:
-    """In a thread: some browsers do not give the terminal back before they are closed."""
+    """Open it from a thread: some browsers return only when they are closed."""
     import threading
     import webbrowser
 

@@ -38,10 +38,11 @@ from strays.errors import UsageError
 def scan(
     file: File,
     known: Known = None,
-    top: Annotated[int, typer.Option(help="How many of the oddest rows to show.", min=0)] = 20,
+    top: Annotated[int, typer.Option(help="Number of rows to show, oddest first.", min=0)] = 20,
     out: Out = None,
     report: Annotated[
-        str | None, typer.Option(help="HTML page to write: the oddest texts explained, a map, curves.", metavar="PAGE")
+        str | None,
+        typer.Option(help="HTML page to write a report to: the oddest texts explained, a map, curves.", metavar="PAGE"),
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -78,7 +79,7 @@ def scan(
         from strays.jobs.report.report import KEPT_EXAMPLES, MOST_SHOWN, SHOWN_TEXTS, Report, check_page
 
         if report == "-":
-            raise UsageError("--report names a file; strays report --out - writes the page to stdout")
+            raise UsageError("--report expects a file; use `strays report --out -` to write the page to stdout")
         check_page(report, table.name, besides=out)
     found = scan_table(
         table,

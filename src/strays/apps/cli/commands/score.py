@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _stopped_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM stop a job as Ctrl-C does, so that it lets go of all that it holds; then the process ends by it."""
-    if threading.current_thread() is not threading.main_thread():  # the only one that may say what signals do
+    """Let SIGTERM stop a job as Ctrl-C does, so that it releases what it holds; then end the process by it."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
         yield
         return
     told = False
@@ -59,27 +59,30 @@ def _stopped_by_sigterm() -> Iterator[None]:
 
 @_stopped_by_sigterm()
 def score(
-    file: Annotated[str, typer.Argument(help="A file as for scan, or a folder of such files; - is stdin.")],
+    file: Annotated[str, typer.Argument(help="A file as for scan, or a folder of such files; - reads stdin.")],
     model: Model,
-    out: Annotated[str, typer.Option(help="File to write, or folder/ for parts; - is stdout.", metavar="PATH")],
+    out: Annotated[
+        str, typer.Option(help="File to write, or folder/ for one file per chunk; - writes to stdout.", metavar="PATH")
+    ],
     max_false_alarms: MaxFalseAlarms = None,
     max_false_share: MaxFalseShare = None,
     flag_rate: FlagRate = None,
-    top: Annotated[int | None, typer.Option(help="Flag this many rows, the highest-scoring ones.", metavar="K")] = None,
+    top: Annotated[int | None, typer.Option(help="Flag the K highest-scoring rows.", metavar="K")] = None,
     cascade: Annotated[
         bool,
-        typer.Option("--cascade", help="Let a cheap head look at every row and the model only at those it could flag."),
+        typer.Option(
+            "--cascade",
+            help="Score all rows with a cheap first stage, and only those that could be flagged with the model.",
+        ),
     ] = False,
     recall: Recall = None,
     text_column: TextColumn = None,
     device: Device = "auto",
     format: Format = None,
     out_format: OutFormat = None,
-    part_rows: Annotated[
-        int | None, typer.Option(help="How many rows are scored and kept at a time.", min=1, metavar="N")
-    ] = None,
+    part_rows: Annotated[int | None, typer.Option(help="Rows to score and save at a time.", min=1, metavar="N")] = None,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Throw away what an earlier, stopped run has done, and start anew.")
+        bool, typer.Option("--restart", help="Discard what an earlier, interrupted run has done and start over.")
     ] = False,
     engine: Engine = "local",
     address: Address = None,
@@ -101,7 +104,7 @@ def score(
     if rules:
         fitted.set_threshold(**rules)
     if recall is not None and not cascade:
-        raise UsageError("--recall is what --cascade promises; give both or neither")
+        raise UsageError("--recall works only with --cascade; add --cascade, or omit --recall")
     scorer = CascadeScorer(fitted, RECALL if recall is None else recall) if cascade else None
     try:
         summary = score_files(
@@ -120,7 +123,7 @@ def score(
         )
     except KeyboardInterrupt:
         if "-" not in (file, out):
-            terminal.say("stopped; the same command goes on from what is finished")
+            terminal.say("interrupted; run the same command again to resume")
         raise
     if as_json and out != "-":
         facts = {"out": out, **asdict(summary)}
@@ -134,22 +137,22 @@ def score(
     terminal.say_without_text(summary.n_without_text)
     if summary.n_remade:
         terminal.say(
-            f"{summary.n_remade:,} parts of the earlier run were gone or cut off, and are made again.", "yellow"
+            f"{summary.n_remade:,} parts of the earlier run were missing or truncated and were written again.", "yellow"
         )
     if summary.ignored:
         listed = ", ".join(summary.ignored[:5]) + (", ..." if len(summary.ignored) > 5 else "")
-        terminal.say(f"{len(summary.ignored):,} files of other kinds were left out: {listed}", "yellow")
+        terminal.say(f"{len(summary.ignored):,} files of other formats were ignored: {listed}", "yellow")
 
 
 def _score_words(summary: ScoreSummary, out: str) -> str:
-    """What was written where; that as many rows came out as went in was checked before."""
+    """What was written where; the job has checked that as many rows came out as went in."""
     where = "stdout" if out == "-" else out
     if summary.n_resumed_rows == summary.n_rows and summary.rows_per_second is None and not summary.n_remade:
         words = f"all {summary.n_rows:,} rows were in {where} already"
     else:
         words = f"{summary.n_rows:,} rows to {where}"
     if summary.n_parts > 1 or summary.n_files > 1:
-        words += f", {summary.n_parts:,} parts of {summary.n_files:,} files, checked: as many rows out as in"
+        words += f", {summary.n_parts:,} parts of {summary.n_files:,} files; row counts match"
     if 0 < summary.n_resumed_rows < summary.n_rows:
         words += f", {summary.n_resumed_rows:,} of them scored before"
     return words + (f" ({summary.rows_per_second:,.0f} rows/s)" if summary.rows_per_second else "")

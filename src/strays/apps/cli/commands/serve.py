@@ -27,7 +27,7 @@ TOKEN = "STRAYS_TOKEN"  # noqa: S105 (where it is, not what it is)
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """Stop at once when told to while loading: process 1 of a container is not ended by a signal it does not handle."""
+    """Stop at once on SIGTERM while loading: process 1 of a container ignores signals that it does not handle."""
     before = signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     if hangup := getattr(signal, "SIGHUP", None):  # has models looked at, and must not end a server that loads them
         before_hangup = signal.signal(hangup, signal.SIG_IGN)
@@ -42,37 +42,37 @@ def _stoppable() -> Iterator[None]:
 @_stoppable()
 def serve(
     model: Annotated[
-        list[str], typer.Option("--model", help="Folder of a model, or NAME=DIR; several can be given.", metavar="DIR")
+        list[str], typer.Option("--model", help="Folder of a model, or NAME=DIR; may be repeated.", metavar="DIR")
     ],
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all interfaces.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)] = 8000,
     token_file: Annotated[
-        str | None, typer.Option(help=f"File with the token that callers need; else {TOKEN}.", metavar="FILE")
+        str | None, typer.Option(help=f"File with the token that clients must send. Default: {TOKEN}.", metavar="FILE")
     ] = None,
     no_token: Annotated[
-        bool, typer.Option("--no-token", help="Listen beyond this machine without a token all the same.")
+        bool, typer.Option("--no-token", help="Allow clients on other machines without a token.")
     ] = False,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="Name that callers know this server by; several can be given.")
+        list[str] | None, typer.Option(help="Host name that clients use for this server; may be repeated.")
     ] = None,
     max_false_alarms: MaxFalseAlarms = None,
     max_false_share: MaxFalseShare = None,
     flag_rate: FlagRate = None,
-    max_body: Annotated[int, typer.Option(help="Most bytes of a call.", min=1)] = LIMITS.body_bytes,
-    max_texts: Annotated[int, typer.Option(help="Most texts of a call.", min=1)] = LIMITS.texts,
-    max_characters: Annotated[int, typer.Option(help="Most characters of a text.", min=1)] = LIMITS.characters,
+    max_body: Annotated[int, typer.Option(help="Most bytes in a request.", min=1)] = LIMITS.body_bytes,
+    max_texts: Annotated[int, typer.Option(help="Most texts in a request.", min=1)] = LIMITS.texts,
+    max_characters: Annotated[int, typer.Option(help="Most characters in a text.", min=1)] = LIMITS.characters,
     max_waiting: Annotated[
-        int, typer.Option(help="Texts that may wait before calls are refused.", min=1)
+        int, typer.Option(help="Texts that may wait before requests are refused.", min=1)
     ] = LIMITS.waiting,
     explanations: Annotated[
-        bool, typer.Option("--explanations/--no-explanations", help="Answer calls for explanations, or not.")
+        bool, typer.Option("--explanations/--no-explanations", help="Answer requests for explanations.")
     ] = True,
     access_log: Annotated[
-        bool, typer.Option("--access-log/--no-access-log", help="Log every request, or those that failed.")
+        bool, typer.Option("--access-log/--no-access-log", help="Log every request, or only failed ones.")
     ] = True,
     device: Device = "auto",
 ) -> None:
-    """Score texts over HTTP: POST /v1/score, until stopped."""
+    """Score texts over HTTP (POST /v1/score) until stopped."""
     from strays.apps.cli import terminal
     from strays.apps.web.sockets import bind, require_extra
 
@@ -80,17 +80,17 @@ def serve(
     token = _token(token_file)
     if token is None and not no_token and not _is_loopback(host):
         raise UsageError(
-            f"--host {host} can be reached from other machines, and there is no token; set {TOKEN} or --token-file, or "
-            "say --no-token where something else keeps strangers out"
+            f"--host {host} can be reached from other machines, but no token is set; set {TOKEN} or --token-file, or "
+            "pass --no-token if something else controls access"
         )
-    # Slow to import: what is wrong with the call has been said by now.
+    # Slow to import, so only after the options have been checked.
     from strays.apps.server.log import Log
     from strays.apps.server.registry import named_folders
     from strays.apps.server.serve import serve as run
 
     for name in allow_host or []:
         if not name or set(name) & set("/:@ "):
-            raise UsageError(f"--allow-host is {name!r:.200}; expected a name alone, such as odd.example.org")
+            raise UsageError(f"--allow-host is {name!r:.200}; expected a host name such as odd.example.org")
     rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate)
 
     def load(folder: str) -> TextOutlierDetector:
@@ -131,7 +131,7 @@ def _token(file: str | None) -> str | None:
             return None
     if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
         raise UsageError(
-            f"the token in {file or TOKEN} has {len(token)} characters, or odd ones; expected at least 16, without "
+            f"the token in {file or TOKEN} has {len(token)} characters; expected at least 16, printable ASCII without "
             "spaces, for example from: openssl rand -hex 32"
         )
     return token

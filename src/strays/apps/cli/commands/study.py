@@ -13,23 +13,25 @@ from strays.apps.cli.resolve import encoder_of
 
 def study(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Studies to run, or all; see --list.", metavar="STUDY...")
+        list[str] | None, typer.Argument(help="Studies to run, or all; --list shows them.", metavar="STUDY...")
     ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="Name the studies and exit.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
     data: Annotated[
         str | None,
-        typer.Option(help="Folder with the corpora; else the environment variable STRAYS_DATA.", metavar="DIR"),
+        typer.Option(help="Folder with the corpora. Default: the environment variable STRAYS_DATA.", metavar="DIR"),
     ] = None,
     download: Annotated[
-        bool, typer.Option("--download", help="Make corpora that DIR lacks from their public originals.")
+        bool, typer.Option("--download", help="Download the public originals of missing corpora and convert them.")
     ] = False,
     out: Annotated[
-        str, typer.Option(help="Folder for the rows of results; finished rows are kept.", metavar="DIR")
+        str, typer.Option(help="Folder for the rows of results; finished rows are not computed again.", metavar="DIR")
     ] = "study",
     page: Annotated[
         str | None, typer.Option(help="Markdown page to write, with figures beside it, from the rows.", metavar="FILE")
     ] = None,
-    runs: Annotated[int, typer.Option(help="Runs, each with its own seed; not of case studies and tuning.", min=1)] = 5,
+    runs: Annotated[
+        int, typer.Option(help="Number of runs, each with its own seed; case studies and tuning ignore it.", min=1)
+    ] = 5,
     encoder: EncoderName = "default",
     revision: Revision = None,
     pooling: Pooling = None,
@@ -58,7 +60,7 @@ def study(
             progress=terminal.progress_bar,
         )
     except KeyboardInterrupt:
-        terminal.say(f"stopped; finished rows are kept in {out}, and the same command goes on from there")
+        terminal.say(f"interrupted; finished rows are in {out}, run the same command again to resume")
         raise
     if as_json:
         terminal.print_json({name: [asdict(table) for table in found] for name, found in tables.items()})

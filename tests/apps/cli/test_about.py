@@ -1,0 +1,76 @@
+"""What commands say of a model and a text, and of what there is: evaluate, explain, info, encoders, cache."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+
+from tests.apps.cli.conftest import SPAM, Run
+from tests.conftest import farm_texts
+
+
+def test_evaluate_gives_the_papers_metrics(file: Path, model: Path, strays: Run) -> None:
+    ran = strays("evaluate", file, "--model", model, "--label-column", "label", "--json")
+    result = json.loads(ran.out)
+    assert result["metrics"]["n"] == 84
+    assert result["metrics"]["n_anomalies"] == 4
+    assert 0.9 < result["metrics"]["auc"] <= 1
+    assert set(result["metrics"]) >= {"map", "recall_at_5", "auc", "fpr_at_80_tpr"}
+    words = strays("evaluate", file, "--model", model, "--label-column", "label").out
+    assert "MAP" in words
+    assert "Recall@5" in words
+
+
+def test_info_and_fit_say_what_a_model_is(model: Path, strays: Run, tiny_bert: Path) -> None:
+    info = json.loads(strays("info", model, "--json").out)
+    assert info["encoder"]["name"] == str(tiny_bert)
+    counts = {"n_texts": 84, "n_normal": 80, "n_anomaly": 4, "n_unlabelled": 0, "n_held_out": 80, "n_folds": 10}
+    assert info["fitted_on"] == counts
+    words = " ".join(strays("info", model).out.split())
+    assert info["detector"]["says"] in words
+    assert "80 normal or unlabelled texts, in 10 turns, for p-values down to 0.012" in words
+
+
+def test_explain_shows_words_and_neighbours(model: Path, strays: Run, monkeypatch) -> None:
+    text = f"{farm_texts(1)[0]}, {SPAM[0]}"
+    ran = strays("explain", "--model", model, text)
+    assert ran.code == 0
+    for words in ("what raises the score", "presumed normal most like it", "known anomalies most like it", "p-value"):
+        assert words in ran.out
+    told = json.loads(strays("explain", text, "--model", model, "--json").out)
+    assert told["text"] == text
+    assert told["segments"][0].keys() == {"start", "end", "text", "effect"}
+    monkeypatch.setattr("sys.stdin", io.StringIO(text + "\n"))
+    assert json.loads(strays("explain", "-", "--model", model, "--json").out) == told
+
+
+def test_encoders_are_listed(strays: Run) -> None:
+    assert set(json.loads(strays("encoders", "--json").out)) == {"default", "bert", "fast"}
+    assert "BERT-base-cased" in strays("encoders").out
+
+
+def test_cache_is_shown_and_cleared(own_cache: Path, strays: Run) -> None:
+    from strays.encoders.cache import EmbeddingCache
+
+    assert json.loads(strays("cache", "info", "--json").out)["bytes"] == 0
+    assert "0 bytes freed" in strays("cache", "clear").err
+    EmbeddingCache().put("f" * 64, farm_texts(30), np.ones((30, 8), np.float32))
+    (own_cache / "strays-models" / "one").mkdir(parents=True)
+    (own_cache / "strays-models" / "one" / "weights").write_bytes(bytes(1000))
+    (own_cache / "diary.txt").write_text("not ours")
+    told = json.loads(strays("cache", "info", "--json").out)
+    assert told["folder"] == str(own_cache)
+    assert told["embeddings"] == {"f" * 64: 30}
+    assert told["max_bytes_of_embeddings"] == 4 * 10**9
+    assert told["sizes"]["strays-models"] == 1000
+    assert told["bytes"] == sum(told["sizes"].values())
+    words = strays("cache", "info").out
+    for expected in ("30 embeddings", "4.0 GB of embeddings", "1.0 kB"):
+        assert expected in words
+    ran = strays("cache", "clear", "--json")
+    assert json.loads(ran.out) == {"folder": str(own_cache), "bytes_freed": told["bytes"]}
+    assert [path.name for path in own_cache.iterdir()] == ["diary.txt"]
+    assert not EmbeddingCache().get("f" * 64, farm_texts(30))[0].any()

@@ -1,0 +1,59 @@
+"""The program as a whole: what it loads, and that every command and option has help."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from strays.apps.cli import app, cache
+from tests.apps.cli.conftest import Run
+
+COMMANDS = ["scan", "fit", "score", "explain", "evaluate", "report", "review", "serve", "study", "encoders", "info"]
+CACHE_COMMANDS = ["info", "clear"]
+
+
+@pytest.mark.process
+def test_help_and_import_load_neither_torch_nor_transformers() -> None:
+    program = """
+import sys
+import strays
+from strays.apps.cli import main
+for args in (["--help"], ["scan", "--help"], ["--version"], ["encoders"]):
+    try:
+        main(args)
+    except SystemExit:
+        pass
+loaded = {"torch", "transformers", "sklearn"} & set(sys.modules)
+assert not loaded, loaded
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.process
+def test_the_installed_command_runs() -> None:
+    command = [sys.executable, "-m", "strays", "--version"]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert ran.stdout.startswith("strays ")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *(f"cache {name}" for name in CACHE_COMMANDS)])
+def test_every_command_and_option_has_help(command: str, strays: Run) -> None:
+
+    words = command.split()
+    ran = strays(*words, "--help")
+    assert ran.code == 0
+    found = typer.main.get_command(app)
+    for word in words:
+        found = found.commands[word]
+    assert found.help
+    for param in found.params:
+        assert getattr(param, "help", None), f"{command} {param.name} has no help"
+
+
+def test_all_commands_are_known_to_these_tests() -> None:
+    assert [c.name or c.callback.__name__ for c in app.registered_commands] == COMMANDS
+    assert [group.name or group.typer_instance.info.name for group in app.registered_groups] == ["cache"]
+    assert [c.name for c in cache.registered_commands] == CACHE_COMMANDS
