@@ -120,7 +120,7 @@ def test_warnings_and_what_a_cascade_cannot_are_told_by_options(file: Path, tiny
 
 # Strings outside the command line that name an option, and why they may.
 MAY_NAME_OPTIONS = {
-    "apps/review/store.py": "comments in SQL",
+    "apps/review/database.py": "comments in SQL",
     "apps/server/middleware.py": "an answer over HTTP, about what the operator can do",
     "jobs/report/curves.py": "a sentence on the page",
 }
