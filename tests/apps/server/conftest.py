@@ -244,9 +244,11 @@ def service(model_folder: Path) -> Iterator[Service]:
 
 
 @pytest.fixture
-def start(model_folder: Path) -> Iterator[Callable[..., Service]]:
+def start(model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Service]]:
     """Starts servers in this process, of the shared model unless others are given."""
     started: list[Service] = []
+    # All of this process's garbage takes longer to look through than the rest of a start; the shared one does it.
+    monkeypatch.setattr("strays.apps.server.registry._freeze_garbage", lambda: None)
 
     def start(*folders: Path, **more: Any) -> Service:
         started.append(Service(*(folders or [model_folder]), **more))

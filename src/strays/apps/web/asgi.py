@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+# Where a request's scope keeps its parsed headers.
+_PARSED = "strays.headers"
+
 
 def header(scope: Scope, name: bytes, default: str = "") -> str:
     """The value of a request header, or `default` if it is absent.
@@ -15,10 +18,12 @@ def header(scope: Scope, name: bytes, default: str = "") -> str:
     >>> header({"headers": [(b"host", b"localhost"), (b"a", b"1"), (b"a", b"2")]}, b"host")
     'localhost'
     """
-    found = [value for key, value in scope["headers"] if key == name]
-    if not found:
-        return default
-    return found[0].decode("latin-1") if len(found) == 1 else "\x00"
+    values = scope.get(_PARSED)
+    if values is None:  # once for all middleware
+        values = scope[_PARSED] = {}
+        for key, value in scope["headers"]:
+            values[key] = "\x00" if key in values else value.decode("latin-1")
+    return str(values.get(name, default))
 
 
 def split(test: Callable[[Scope], bool], chosen: ASGIApp, others: ASGIApp) -> ASGIApp:
