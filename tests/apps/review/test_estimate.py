@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from strays.apps.review.estimate import FEWEST, FEWEST_NORMALS, Remaining, estimate_remaining
+from strays.apps.review.estimate import FEWEST, FEWEST_NORMALS, RemainingAnomalies, estimate_remaining
 
 
 def pile(rng: np.random.Generator, n: int, hidden: int, sharp: float) -> tuple[np.ndarray, np.ndarray]:
@@ -14,7 +14,7 @@ def pile(rng: np.random.Generator, n: int, hidden: int, sharp: float) -> tuple[n
     return p, np.r_[np.ones(n - hidden), -np.ones(hidden)]
 
 
-def look(p: np.ndarray, y: np.ndarray, judged: int) -> tuple[Remaining | None, int]:
+def look(p: np.ndarray, y: np.ndarray, judged: int) -> tuple[RemainingAnomalies | None, int]:
     """After the texts of the lowest p-values were judged: the estimate, and the truth."""
     order = np.argsort(p)
     seen, rest = order[:judged], order[judged:]

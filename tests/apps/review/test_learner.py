@@ -78,13 +78,13 @@ def test_a_refit_on_top_of_a_model_is_as_quick_as_any(corpus: list[str]) -> None
     fresh = Learner(corpus, encoder.encode(corpus), encoder, base=base)
     labels = ["anomaly", *[None] * (len(corpus) - 1)]
     assert fresh.learn(labels).model.info()["detector"]["params"]["memory"] == MEMORY
-    assert fresh.model_to_keep(labels).info()["detector"]["params"]["memory"] == 4096
+    assert fresh.model_to_save(labels).info()["detector"]["params"]["memory"] == 4096
 
 
-def test_the_model_to_keep_is_of_full_size_and_keeps_no_more_texts_than_others(corpus: list[str]) -> None:
+def test_the_model_to_save_is_of_full_size_and_keeps_no_more_texts_than_others(corpus: list[str]) -> None:
     labels: list[str | None] = [None] * len(corpus)
     labels[-1] = "anomaly"
-    kept = learner(corpus).model_to_keep(labels)
+    kept = learner(corpus).model_to_save(labels)
     assert kept.info()["detector"]["params"]["memory"] == 4096
     assert kept.keep_examples == 1000
-    assert learner(corpus, detector="nearest").model_to_keep(labels).info()["detector"]["name"] == "nearest"
+    assert learner(corpus, detector="nearest").model_to_save(labels).info()["detector"]["name"] == "nearest"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from strays.apps.review.estimate import Remaining
+from strays.apps.review.estimate import RemainingAnomalies
 from strays.apps.review.generation import Generation
 from strays.apps.review.history import Judgement
 from strays.apps.review.learner import Learner
@@ -27,7 +27,12 @@ from strays.errors import UsageError
 
 
 class Desk:
-    """Writes verdicts and publishes snapshots. `texts` are the project's, in the order of the learner's."""
+    """Writes verdicts and publishes snapshots. `texts` are the project's, in the order of the learner's.
+
+    before = desk.snapshot                           # never changes
+    desk.judge([7], "anomaly", who="ada", client="tab")     # on the disk, and in
+    desk.snapshot                                    # which is another one; refresh() looks at the disk first
+    """
 
     def __init__(
         self,
@@ -120,7 +125,7 @@ class Desk:
         with self._writing:
             self._publish(replace(self._snapshot, generation=generation))
 
-    def set_remaining(self, remaining: Remaining | None) -> None:
+    def set_remaining(self, remaining: RemainingAnomalies | None) -> None:
         """Show a new estimate of how many anomalies are still to be found."""
         with self._writing:
             self._publish(replace(self._snapshot, remaining=remaining))

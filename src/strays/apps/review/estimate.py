@@ -30,15 +30,21 @@ BINS, DRAWS = 100, 4000
 
 
 @dataclass(frozen=True)
-class Remaining:
-    """An estimate, and an interval meant to hold the true number 9 times of 10."""
+class RemainingAnomalies:
+    """An estimate, and an interval meant to hold the true number 9 times of 10.
+
+    >>> p_judged, y_judged = np.linspace(0.001, 0.02, 40), np.where(np.arange(40) % 4 == 0, -1, 1)
+    >>> found = estimate_remaining(p_judged, y_judged, p_open=np.linspace(0.02, 1, 500))
+    >>> 0 <= found.low <= found.estimate <= found.high <= 500
+    True
+    """
 
     estimate: int
     low: int
     high: int
 
 
-def estimate_remaining(p_judged: np.ndarray, y_judged: np.ndarray, p_open: np.ndarray) -> Remaining | None:
+def estimate_remaining(p_judged: np.ndarray, y_judged: np.ndarray, p_open: np.ndarray) -> RemainingAnomalies | None:
     """From the p-values that texts had when a person judged them, oldest first, and what was said (+1 or -1).
 
     `p_open` are the present p-values of the texts that nobody has judged. None where too few were to tell.
@@ -63,4 +69,4 @@ def estimate_remaining(p_judged: np.ndarray, y_judged: np.ndarray, p_open: np.nd
     drawn = rng.choice(len(share), DRAWS, p=share / share.sum())
     futures = rng.normal(mean[drawn], np.sqrt(variance[drawn])).clip(0, len(p_open))
     low, estimate, high = np.quantile(futures, (0.05, 0.5, 0.95)).round()
-    return Remaining(int(estimate), int(low), int(high))
+    return RemainingAnomalies(int(estimate), int(low), int(high))

@@ -15,9 +15,8 @@ from strays.model.examples import Neighbour
 
 # What an encoder reads of a text is shorter than this.
 READ_CHARACTERS = 5000
-KEPT = 500
-# Explanations made before anyone asks, of a client's next texts.
-AHEAD = 3
+# Explanations that are kept, and those made before anyone asks, of a client's next texts.
+MOST_KEPT, AHEAD = 500, 3
 
 
 class Explainer:
@@ -39,7 +38,7 @@ class Explainer:
             if key not in self._kept:
                 self._kept[key] = self._worker.submit(self._explain, place, generation)
             self._kept.move_to_end(key)
-            while len(self._kept) > KEPT:
+            while len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
             return self._kept[key]
 

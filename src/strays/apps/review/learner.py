@@ -36,6 +36,15 @@ class Learner:
 
     `base` is a model fitted elsewhere to start from: it makes the first ranking, and the texts it keeps as examples,
     with their labels, go into every later fit, but for those of this corpus, of which people here have the say.
+
+    >>> class Lengths:
+    ...     def encode(self, texts):
+    ...         return np.array([[len(text), len(text.split())] for text in texts], dtype=np.float32)
+    >>> texts = [f"hen {i}" for i in range(20)] + ["a quark in the barn"]
+    >>> learner = Learner(texts, Lengths().encode(texts), Lengths(), "centroid")
+    >>> ranking = learner.learn([None] * 20 + ["anomaly"])
+    >>> int(ranking.anomaly_score.argmax()), ranking.n_labels
+    (20, 1)
     """
 
     def __init__(
@@ -66,7 +75,7 @@ class Learner:
         model = self._fitted(self._quick(), labels, keep_examples=len(self.texts))
         return self._ranked(model, model.training_scores_[: len(self.texts)], n_labels, start)
 
-    def model_to_keep(self, labels: Sequence[str | None]) -> TextOutlierDetector:
+    def model_to_save(self, labels: Sequence[str | None]) -> TextOutlierDetector:
         """A model of full size that knows these labels, to save and to score other files with."""
         return self._fitted(self.detector, labels, keep_examples=1000)
 

@@ -39,7 +39,13 @@ POOL, POOL_SHARE, MOST_JUDGED = 500, 1 / 7, 2000
 
 @dataclass(frozen=True)
 class Question:
-    """A text to ask about, by its place in the corpus, and the kind of reason: a key of WHY."""
+    """A text to ask about, by its place in the corpus, and the kind of reason: a key of WHY.
+
+    >>> scores, y = np.array([0.1, 0.9, 0.5]), np.array([0, 0, 1])
+    >>> hits = [("odd", True)] * 200
+    >>> choose_questions(scores, np.eye(3), y, y == 0, 1, answers=hits, rng=np.random.default_rng(0))
+    [Question(place=1, why='odd')]
+    """
 
     place: int
     why: str

@@ -34,7 +34,7 @@ class ModelSaver:
     def _save(self) -> None:
         try:
             labels = self._desk.refresh().verdicts.labels
-            self._desk.learner.model_to_keep(labels).save(self._folder)
+            self._desk.learner.model_to_save(labels).save(self._folder)
         except Exception as error:  # said on the page; the desk goes on
             found = "failed", in_words(error)
         else:

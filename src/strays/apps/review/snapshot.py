@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from strays.apps.review.estimate import Remaining, estimate_remaining
+from strays.apps.review.estimate import RemainingAnomalies, estimate_remaining
 from strays.apps.review.generation import Generation
 from strays.apps.review.history import Event
 from strays.apps.review.learner import Learner
@@ -31,7 +31,7 @@ class Snapshot:
     unlearn: bool = False  # the model knows a verdict that was undone
     refitting: bool = False
     trouble: str | None = None
-    remaining: Remaining | None = None
+    remaining: RemainingAnomalies | None = None
 
     @classmethod
     def first(cls, verdicts: Verdicts, learner: Learner) -> Self:
@@ -78,7 +78,7 @@ class Snapshot:
         left = sum(bool(is_open[question.place]) for question in self.generation.questions)
         return left < FEWEST_AHEAD < int(is_open.sum())
 
-    def estimate(self) -> Remaining | None:
+    def estimate(self) -> RemainingAnomalies | None:
         """How many anomalies are still to be found."""
         answers = self.verdicts.answers
         p = np.array([judgement.p_value for judgement, _ in answers])
