@@ -29,9 +29,23 @@ from strays.errors import UsageError
 class Desk:
     """Writes verdicts and publishes snapshots. `texts` are the project's, in the order of the learner's.
 
-    before = desk.snapshot                           # never changes
-    desk.judge([7], "anomaly", who="ada", client="tab")     # on the disk, and in
-    desk.snapshot                                    # which is another one; refresh() looks at the disk first
+    >>> import numpy as np
+    >>> from tempfile import TemporaryDirectory
+    >>> class Lengths:
+    ...     def encode(self, texts):
+    ...         return np.array([[len(text), len(text.split())] for text in texts], dtype=np.float32)
+    >>> folder = TemporaryDirectory()
+    >>> store = LabelStore(f"{folder.name}/pile.strays")
+    >>> texts = [*(f"hen {i}" for i in range(20)), "a quark in the barn"]
+    >>> store.put_texts(Entry(text, 1, (row,)) for row, text in enumerate(texts, 1))
+    >>> desk = Desk(store, store.texts(), Learner(texts, Lengths().encode(texts), Lengths(), "centroid"))
+    >>> before = desk.snapshot
+    >>> desk.judge([21], "anomaly", who="ada", client="tab")  # on the disk when it returns
+    {'event': 1, 'n': 1, 'kept': []}
+    >>> before.verdicts.labels[20], desk.snapshot.verdicts.labels[20]
+    (None, 'anomaly')
+    >>> store.close()
+    >>> folder.cleanup()
     """
 
     def __init__(
