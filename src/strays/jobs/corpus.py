@@ -12,7 +12,12 @@ from strays.tables import Table, texts_of
 
 @dataclass(frozen=True)
 class Corpus:
-    """Texts and labels to fit on. `rows[i]` is the table row of text i; texts known from elsewhere come after those."""
+    """Texts and labels to fit on. `rows[i]` is the table row of text i; texts known from elsewhere come after those.
+
+    >>> import pyarrow as pa
+    >>> read_corpus(Table.of(pa.table({"text": ["a cat", " ", "a dog"]})), "text", known=["a quark"])
+    Corpus(texts=['a cat', 'a dog', 'a quark'], labels=[None, None, 'anomaly'], rows=[0, 2], n_rows=3)
+    """
 
     texts: list[str]
     labels: list[str | None]

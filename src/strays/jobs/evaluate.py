@@ -17,7 +17,13 @@ from strays.tables import Table
 
 @dataclass(frozen=True)
 class TableEvaluation:
-    """The paper's metrics, and what the model's threshold makes of the file."""
+    """The paper's metrics, and what the model's threshold makes of the file.
+
+    >>> metrics = evaluate(labels=[1, 1, -1], scores=[0.1, 0.2, 0.3])
+    >>> found = TableEvaluation(metrics, 0, 0, anomalies_flagged=1.0, false_alarms=0.5, flagged_are="score > 0.15")
+    >>> found.to_words()["false alarms"]
+    '50.0 % of the normal texts'
+    """
 
     metrics: Evaluation
     n_unlabelled: int

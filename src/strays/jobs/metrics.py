@@ -18,7 +18,12 @@ from strays.errors import DataError
 
 @dataclass(frozen=True)
 class Roc:
-    """The ROC curve: true and false positive rates when everything scoring at least `thresholds` is flagged."""
+    """The ROC curve: true and false positive rates when everything scoring at least `thresholds` is flagged.
+
+    >>> roc = roc_points(labels=[1, 1, -1], scores=[0.1, 0.2, 0.3])
+    >>> roc.fpr.tolist(), roc.tpr.tolist()
+    ([0.0, 0.0, 0.5, 1.0], [0.0, 1.0, 1.0, 1.0])
+    """
 
     fpr: np.ndarray
     tpr: np.ndarray
@@ -27,7 +32,12 @@ class Roc:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The paper's metrics in one place."""
+    """The paper's metrics in one place.
+
+    >>> found = evaluate(labels=[1, 1, -1, 1, -1], scores=[0.1, 0.2, 0.9, 0.3, 0.25])
+    >>> found.n, found.n_anomalies, round(found.auc, 3)
+    (5, 2, 0.833)
+    """
 
     n: int
     n_anomalies: int
@@ -39,7 +49,7 @@ class Evaluation:
 
 def mean_average_precision(labels: ArrayLike, scores: ArrayLike) -> float:
     """MAP: the mean, over the anomalies, of the precision among all rows scoring at least as high as that anomaly."""
-    anomaly, score = _checked(labels, scores)
+    anomaly, score = _labelled(labels, scores)
     return float(average_precision_score(anomaly, score))
 
 
@@ -50,7 +60,7 @@ def recall_at(labels: ArrayLike, scores: ArrayLike, percent: float = 5.0) -> flo
     """
     if not 0 < percent <= 100:
         raise DataError(f"{{percent}} is {percent}; must be above 0 and at most 100", param="percent")
-    anomaly, score = _checked(labels, scores)
+    anomaly, score = _labelled(labels, scores)
     top = int(percent * len(score) / 100 + 1e-9)
     if top == 0:
         return 0.0
@@ -62,13 +72,13 @@ def recall_at(labels: ArrayLike, scores: ArrayLike, percent: float = 5.0) -> flo
 
 def auc(labels: ArrayLike, scores: ArrayLike) -> float:
     """Area under the ROC curve: the chance that a random anomaly scores above a random normal, ties counting half."""
-    anomaly, score = _checked(labels, scores)
+    anomaly, score = _labelled(labels, scores)
     return float(roc_auc_score(anomaly, score))
 
 
 def roc_points(labels: ArrayLike, scores: ArrayLike) -> Roc:
     """Every corner of the ROC curve, from (0, 0) to (1, 1); tied rows are one straight step."""
-    anomaly, score = _checked(labels, scores)
+    anomaly, score = _labelled(labels, scores)
     return Roc(*roc_curve(anomaly, score, drop_intermediate=False))
 
 
@@ -86,7 +96,7 @@ def fpr_at_tpr(labels: ArrayLike, scores: ArrayLike, tpr: float = 0.8) -> float:
 
 def evaluate(labels: ArrayLike, scores: ArrayLike) -> Evaluation:
     """All of the paper's metrics."""
-    anomaly, _ = _checked(labels, scores)
+    anomaly, _ = _labelled(labels, scores)
     return Evaluation(
         n=len(anomaly),
         n_anomalies=int(anomaly.sum()),
@@ -97,7 +107,7 @@ def evaluate(labels: ArrayLike, scores: ArrayLike) -> Evaluation:
     )
 
 
-def _checked(labels: ArrayLike, scores: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def _labelled(labels: ArrayLike, scores: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     label, score = np.asarray(labels), np.asarray(scores, dtype=np.float64)
     if label.ndim != 1 or label.shape != score.shape:
         raise DataError(

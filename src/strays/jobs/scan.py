@@ -21,6 +21,15 @@ class Scan:
     """A scanned file: its model, its corpus, and one score for each row (NaN where a row has no text).
 
     `fitted_here` tells whether the model was fitted on the file itself and its labels, or comes from elsewhere.
+
+    >>> import pyarrow as pa
+    >>> class Letters:
+    ...     def encode(self, texts):
+    ...         return [[text.count(letter) for letter in "aeinorst"] for text in texts]
+    >>> texts = [f"{animal} number {n}" for animal in ("cat", "dog", "hen") for n in range(20)]
+    >>> scan = scan_table(Table.of(pa.table({"text": [*texts, "zzz"]})), Letters(), "lof")
+    >>> [row["text"] for row in scan.to_dict(top=1)["oddest"]]
+    ['zzz']
     """
 
     file: str

@@ -22,7 +22,12 @@ PART_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive rows of a table; `last` where the table ends with them."""
+    """Consecutive rows of a table; `last` where the table ends with them.
+
+    >>> table = Table.of(pa.table({"text": ["a", "b", "c"]}))
+    >>> [(chunk.first_row, len(chunk.rows), chunk.last) for chunk in cut(table, most_rows=2)]
+    [(0, 2, False), (2, 1, True)]
+    """
 
     first_row: int
     rows: pa.Table

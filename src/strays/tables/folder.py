@@ -19,7 +19,13 @@ SAMPLE = 2**20
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file of a job: its path, and its name within the job (in a folder the way to it from there, with slashes)."""
+    """A file of a job: its path, and its name within the job (in a folder the relative path, with slashes).
+
+    >>> _ = Path("texts.csv").write_text("text")
+    >>> file = find_files("texts.csv").files[0]
+    >>> file.format, file.state()[0]
+    ('csv', 4)
+    """
 
     name: str
     path: str
@@ -50,7 +56,14 @@ class InputFile:
 
 @dataclass(frozen=True)
 class InputFiles:
-    """The files of a job in order, and the names of those beside them that are of no known format."""
+    """The files of a job in order, and the names of those beside them that are of no known format.
+
+    >>> for name in ("b.jsonl", "a.csv", "notes.md"):
+    ...     Path(name).touch()
+    >>> found = find_files(".")
+    >>> [file.name for file in found.files], found.ignored
+    (['a.csv', 'b.jsonl'], ['notes.md'])
+    """
 
     files: list[InputFile]
     ignored: list[str]

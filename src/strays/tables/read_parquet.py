@@ -1,4 +1,4 @@
-"""parquet in: a few rows at a time, checked, and put together to batches of a good size."""
+"""parquet in: read a few rows at a time, check them, and join them to batches of a good size."""
 
 from __future__ import annotations
 

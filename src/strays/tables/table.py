@@ -54,10 +54,10 @@ class Table:
         """The column with the texts: the one asked for, the one called text, or the only one it can be."""
         if asked is not None:
             self.require_column(asked, param="text_column")
-            return self._checked_text_column(asked)
+            return self._require_texts(asked)
         named = [name for name in self.columns if name.casefold() == "text"]
         if len(named) == 1:
-            return self._checked_text_column(named[0])
+            return self._require_texts(named[0])
         possible = [n for n in self.columns if n not in besides and _is_text(self.schema.field(n))]
         if len(possible) > 1:
             first = next(self.batches(), None)
@@ -71,7 +71,7 @@ class Table:
             param="text_column",
         )
 
-    def _checked_text_column(self, name: str) -> str:
+    def _require_texts(self, name: str) -> str:
         field = self.schema.field(name)
         if _is_text(field):
             return name

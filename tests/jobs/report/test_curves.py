@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 
 from strays.detectors import CentroidDistance, Detector
 from strays.jobs.report import curves as module
-from strays.jobs.report.curves import curves, measured, out_of_fold, sample_to_judge, why_no_curves
+from strays.jobs.report.curves import curves, measured, out_of_fold, sample_to_measure, why_no_curves
 
 
 def area(corners: list[list[float]]) -> float:
@@ -105,15 +105,15 @@ def test_words_for_labels_that_allow_no_curves(y: list[int], says: str) -> None:
 
 def test_large_files_are_judged_on_a_sample_with_all_kinds() -> None:
     y = np.r_[-np.ones(3000), np.ones(5000), np.zeros(50_000)].astype(int)
-    chosen = sample_to_judge(y)
+    chosen = sample_to_measure(y)
     assert len(chosen) == len(set(chosen.tolist())) == module.MOST_FITTED
     assert [(y[chosen] == side).sum() for side in (-1, 1, 0)] == [375, 625, 600]
-    np.testing.assert_array_equal(sample_to_judge(y[[0, 4000, 9000]]), [0, 1, 2])
+    np.testing.assert_array_equal(sample_to_measure(y[[0, 4000, 9000]]), [0, 1, 2])
 
 
 def test_a_sample_keeps_the_share_of_anomalies() -> None:
     y = np.where(np.arange(30_000) % 50 == 0, -1, np.where(np.arange(30_000) % 3 == 0, 0, 1))
-    chosen = y[sample_to_judge(y)]
+    chosen = y[sample_to_measure(y)]
     assert (chosen < 0).sum() / (chosen != 0).sum() == pytest.approx((y < 0).sum() / (y != 0).sum(), rel=0.05)
     rare = np.where(np.arange(30_000) < 30, -1, 1)
-    assert (rare[sample_to_judge(rare)] < 0).sum() == 20
+    assert (rare[sample_to_measure(rare)] < 0).sum() == 20

@@ -1,7 +1,7 @@
 """How well scores and labels agree: ROC and precision-recall curves, drawn from scores that are fair to draw them from.
 
 A model that has seen a label ranks its text better than a fresh one. So for labels that a model was fitted on, every
-labelled text is scored by a detector fitted without it; only labels that a model has not seen judge its own scores.
+labelled text is scored by a detector fitted without it; only labels that a model has not seen measure its own scores.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from strays.jobs.metrics import evaluate, roc_points
 FOLDS = 5
 # Corners of a drawn curve; more cannot be told apart on a page.
 MOST_CORNERS = 400
-# Texts that are fitted on and judged by in turns; 6,000 took 48 seconds on two busy cores.
-MOST_FITTED, MOST_JUDGED = 1600, 1000
-# Labels of a kind to judge by, where there are as many.
-FEWEST_JUDGED = 20
+# Texts that are fitted on, and labelled ones that are scored in turns; 6,000 took 48 seconds on two busy cores.
+MOST_FITTED, MOST_MEASURED = 1600, 1000
+# Labels of a kind to measure by, where there are as many.
+FEWEST_MEASURED = 20
 
 
 def curves(y: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
@@ -67,21 +67,21 @@ def out_of_fold(
     scores = np.full(len(y), np.nan)
     for k in range(int(folds.max(initial=-1)) + 1):
         left_out = folds == k
-        judged = left_out & (y != 0)
-        found = clone(detector).fit(X[~left_out], y[~left_out]).anomaly_score(X[judged])
-        scores[judged] = found if detector.comparable_fits else _rank(found)
+        asked = left_out & (y != 0)
+        found = clone(detector).fit(X[~left_out], y[~left_out]).anomaly_score(X[asked])
+        scores[asked] = found if detector.comparable_fits else _rank(found)
     return scores
 
 
-def sample_to_judge(y: np.ndarray) -> np.ndarray:
-    """Which texts to fit and judge by: labelled ones up to a bound, and unlabelled texts to fill up.
+def sample_to_measure(y: np.ndarray) -> np.ndarray:
+    """Which texts to fit and measure by: labelled ones up to a bound, and unlabelled texts to fill up.
 
     Of both kinds of labels the same share is taken, because precision depends on how rare anomalies are; but of few
-    enough to judge by.
+    enough to measure by.
     """
-    share = min(1.0, MOST_JUDGED / max(1, int(np.count_nonzero(y))))
+    share = min(1.0, MOST_MEASURED / max(1, int(np.count_nonzero(y))))
     kinds = (np.flatnonzero(y < 0), np.flatnonzero(y > 0))
-    sides = [evenly(kind, max(FEWEST_JUDGED, round(share * len(kind)))) for kind in kinds]
+    sides = [evenly(kind, max(FEWEST_MEASURED, round(share * len(kind)))) for kind in kinds]
     room = max(0, MOST_FITTED - sum(map(len, sides)))
     return np.sort(np.concatenate([*sides, evenly(np.flatnonzero(y == 0), room)]))
 

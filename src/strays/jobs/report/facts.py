@@ -12,7 +12,7 @@ import numpy as np
 
 from strays import __version__
 from strays.encoders import Progress
-from strays.jobs.report.curves import curves, measured, sample_to_judge, why_no_curves
+from strays.jobs.report.curves import curves, measured, sample_to_measure, why_no_curves
 from strays.jobs.report.points import points
 from strays.jobs.report.safe import cut
 from strays.jobs.report.scored_texts import ScoredTexts
@@ -170,7 +170,7 @@ def _quality(found: Scan, scored: ScoredTexts, random_state: int, progress: Prog
         return {"why_not": why_not}
     if not found.fitted_here:
         return {"by": "the model", **curves(scored.y, scored.score)}
-    chosen = sample_to_judge(y)
+    chosen = sample_to_measure(y)
     texts = [found.corpus.texts[i] for i in chosen]
     X = embed(found.model.encoder_, texts, progress)
     result = measured(found.model.detector_, texts, X, y[chosen], random_state=random_state)

@@ -8,13 +8,13 @@ import unicodedata
 MOST_MARKS = 5
 # Cc: control characters. Cf: direction overrides, zero-width and other invisible ones. Cs: halves of characters, which
 # UTF-8 cannot hold. Zl, Zp: line ends of a kind that scripts trip over.
-_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+_INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 # Joiners shape the letters and emoji beside them; they count as marks.
 _JOINERS = "\u200c\u200d"
 
 
 def dull(text: str) -> str:
-    """A text in which hidden characters are visible, and letters carry a few marks at most."""
+    """A text in which invisible characters are shown, and letters carry a few marks at most."""
     if text.isascii() and text.isprintable():
         return text
     seen: list[str] = []
@@ -28,7 +28,7 @@ def dull(text: str) -> str:
             continue
         seen.append(_more(marks))
         marks = 0
-        seen.append(_named(c) if kind in _HIDDEN and c not in "\n\t" else c)
+        seen.append(_named(c) if kind in _INVISIBLE and c not in "\n\t" else c)
     return "".join([*seen, _more(marks)])
 
 
