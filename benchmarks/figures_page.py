@@ -55,7 +55,7 @@ def regret(method: str, metric: str) -> list[float]:
 def mean_and_worst(method: str) -> str:
     """The regret of a method in AUC points."""
     points = regret(method, "auc")
-    return f"{fmean(points):.2f}, at worst {max(points):.1f}"
+    return f"{fmean(points):.2f}, worst {max(points):.1f}"
 
 
 def singles() -> list[str]:
@@ -212,13 +212,13 @@ def readme_rows() -> list[list[str]]:
     st = max(rate for name, rate in rates.items() if name.startswith("sentence-transformers"))
     return [
         [
-            f"AUC points below the best detector, {len(cells())} cells",
+            f"AUC points below the best of {len(singles())} detectors, {len(cells())} experiments",
             mean_and_worst("auto"),
-            f"always `{best}`: {mean_and_worst(best)}",
+            f"`{best}`: {mean_and_worst(best)}",
             "regret",
         ],
         [
-            f"of {kept.n} promised false alarm rates, exceeded by two standard errors",
+            f"false alarm rates exceeded by two standard errors, of {kept.n}",
             f"{kept.above}",
             f"by chance: {kept.by_chance:.0f}",
             "validity",
