@@ -1,4 +1,4 @@
-"""A table of word pieces distilled from a transformer, and the folder it is kept in.
+"""A table of word pieces distilled from a transformer, and the folder it is stored in.
 
 Every piece t of the vocabulary goes through the transformer once, alone between the marks of a text's ends. Of what it
 gives, e_t, the DIMENSION strongest directions are kept, and rare pieces weigh more than common ones:
@@ -56,7 +56,7 @@ def identity(teacher: Path, pooling: str | None) -> str:
 
 
 def load_or_distil(teacher: Path, pooling: str | None, root: Path, progress: Progress | None = None) -> Distilled:
-    """The distillation of a transformer's folder from under `root`, made and kept there at the first call."""
+    """The distillation of a transformer's folder, which is made at the first call and stored under `root`."""
     folder = root / f"{identity(teacher, pooling)[:16]}-{RECIPE}"
     kept = _read(folder)
     if kept is None:
@@ -77,7 +77,7 @@ def _load(teacher: Path) -> tuple[Any, Any]:
     """A transformer's tokenizer, without what transformers wraps around it, and its model."""
     wrapped, model = load_tokenizer(teacher), load_model(teacher)
     if not wrapped.is_fast:
-        raise EncoderError(f"the tokenizer in {teacher} is a slow one, which cannot be distilled; use another encoder")
+        raise EncoderError(f"the tokenizer in {teacher} is a slow one and cannot be distilled; use another encoder")
     tokenizer = wrapped.backend_tokenizer
     tokenizer.no_padding()
     tokenizer.no_truncation()

@@ -53,7 +53,7 @@ def find_folder(name: str, revision: str | None = None) -> Path:
         is_folder = folder.is_dir()
     except (OSError, RuntimeError) as error:  # a name too long for a file, a user who is unknown here
         raise EncoderError(
-            f"no encoder {name!r:.200} ({first_line(error):.200}); expected a name or a folder"
+            f"there is no encoder {name!r:.200} ({first_line(error):.200}); expected a name or a folder"
         ) from error
     if name not in NAMED and (is_folder or name.startswith((".", "/", "~")) or name.count("/") > 1):
         return _local_folder(folder)
@@ -70,7 +70,10 @@ def teacher_name(name: str) -> str:
         return "default"
     teacher = name.removeprefix(f"{FAST}:")
     if not teacher or is_static(teacher):
-        raise UsageError(f"encoder {name!r} names no transformer to distil; expected {FAST}, or {FAST}:NAME")
+        raise UsageError(
+            f"{{encoder}} is {name!r}, which names no transformer to distil; expected {FAST}, or {FAST}:NAME",
+            param="encoder",
+        )
     return teacher
 
 
@@ -120,7 +123,7 @@ def _plain(paths: Iterable[Path]) -> list[Path]:
 
 def _local_folder(folder: Path) -> Path:
     if not folder.is_dir():
-        raise EncoderError(f"no folder {folder}; expected a folder with a saved model, or a Hugging Face model id")
+        raise EncoderError(f"there is no folder {folder}; expected a folder with a saved model, or a Hugging Face id")
     if not (folder / "config.json").is_file() or not weight_files(folder):
         raise EncoderError(
             f"{folder} holds no model; expected config.json, the tokenizer's files, and model.safetensors or "

@@ -387,7 +387,7 @@ def test_a_damaged_file_is_noticed_and_replaced(damage: str, cache: EmbeddingCac
     cache.put("f", texts, embeddings_of(texts))
     cache.close()
     DAMAGES[damage](file_of(own_cache))
-    with pytest.warns(StraysWarning, match=r"the embeddings kept in .* were damaged .*; starting anew") as told:
+    with pytest.warns(StraysWarning, match=r"the embeddings stored in .* were damaged .* removed") as told:
         assert check_right(cache, "f", texts) == 0
     assert len(told) == 1
     cache.put("f", texts, embeddings_of(texts))
@@ -414,7 +414,7 @@ def test_one_bit_is_noticed(cache: EmbeddingCache, monkeypatch: pytest.MonkeyPat
 def test_a_folder_that_cannot_be_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     cache = EmbeddingCache(tmp_path / "file" / "cache", SMALL)
-    with pytest.warns(StraysWarning, match=r"embeddings cannot be kept in .*STRAYS_CACHE") as told:
+    with pytest.warns(StraysWarning, match=r"embeddings cannot be stored in .*STRAYS_CACHE") as told:
         cache.put("f", ["a"], np.ones((1, 4)))
     assert len(told) == 1
     with warnings.catch_warnings():

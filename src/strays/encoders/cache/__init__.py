@@ -1,4 +1,4 @@
-"""What strays keeps on disk because making it again takes time. Without it everything works, only slower."""
+"""What strays stores on disk because making it again takes time. Without it everything works, only slower."""
 
 from strays.encoders.cache.embeddings import CacheInfo, EmbeddingCache
 from strays.encoders.cache.folder import cache_folder, cache_size, clear, models_folder, size_in_words

@@ -1,4 +1,4 @@
-"""Embeddings kept on disk, found again by what made them and by the text."""
+"""Embeddings stored on disk, under the encoder that made them and the text."""
 
 from __future__ import annotations
 
@@ -65,19 +65,28 @@ class CacheInfo:
 
 
 class EmbeddingCache:
-    """Embeddings kept on disk by the encoder's fingerprint and the text, bit for bit as they were given.
+    """Embeddings stored on disk under the encoder's fingerprint and the text, bit for bit as they were given.
 
-    Several processes and threads may share a folder, and any may be killed at any moment. The oldest embeddings go
-    when there are more than `max_bytes` of them. A cache that cannot be read or written warns once and then holds
-    nothing: it never stops a job and never changes a result.
+    Several processes and threads may share a folder, and any may be killed at any moment. The oldest embeddings are
+    removed when there are more than `max_bytes` of them. A cache that cannot be read or written warns once and then
+    holds nothing: it never stops a job and never changes a result.
 
     Parameters
     ----------
     folder
         Where; by default what `cache_folder` says at the time. On a local disk: LMDB's locks do not hold on NFS.
     max_bytes
-        The most to take on disk, 0 for nothing; by default what `cache_size` says at the time. A file that is larger is
-        started anew.
+        The most to take on disk, 0 for nothing; by default what `cache_size` says at the time. A larger file is
+        removed, and a new one started.
+
+    Examples
+    --------
+    >>> cache = EmbeddingCache(Path("cache"))
+    >>> cache.put("an encoder", ["one text", "another"], np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> found, embeddings = cache.get("an encoder", ["another", "a third"])
+    >>> found.tolist(), embeddings.tolist()
+    ([True, False], [[3.0, 4.0]])
+    >>> cache.close()
     """
 
     def __init__(self, folder: Path | None = None, max_bytes: int | None = None) -> None:
@@ -102,7 +111,8 @@ class EmbeddingCache:
         embeddings = np.asarray(embeddings, dtype=np.float32)
         if embeddings.ndim != 2 or len(embeddings) != len(texts):
             raise UsageError(
-                f"embeddings have the shape {embeddings.shape}; expected one row for each of {len(texts)} texts"
+                f"{{embeddings}} has shape {embeddings.shape}; expected one row for each of {len(texts)} texts",
+                param="embeddings",
             )
         keys = _keys(fingerprint, texts)
         self._with_store(lambda store: store.write(_digest(fingerprint, 8), fingerprint, keys, embeddings))
@@ -174,16 +184,16 @@ class _Process:
     def start_anew(self, path: Path, error: DamageError) -> None:
         self.close(path)
         remove_folder(path)
-        self.warn(path, f"the embeddings kept in {path} were damaged ({error}) and are removed; starting anew")
+        self.warn(path, f"the embeddings stored in {path} were damaged ({error}) and have been removed")
 
     def give_up(self, path: Path, error: Exception) -> None:
         self.close(path)
         self.without.add(path)
         self.warn(
             path,
-            f"embeddings cannot be kept in {path} ({first_line(error)}); going on without, which is slower the next "
-            "time. Name a folder on a local disk with room in the environment variable STRAYS_CACHE, or set "
-            "STRAYS_CACHE_SIZE=0 to keep none",
+            f"embeddings cannot be stored in {path} ({first_line(error)}), so they will be computed again next time. "
+            "Set the environment variable STRAYS_CACHE to a folder on a local disk with room, or STRAYS_CACHE_SIZE=0 "
+            "to store none",
         )
 
     def warn(self, path: Path, message: str) -> None:

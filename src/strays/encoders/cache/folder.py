@@ -39,7 +39,7 @@ def cache_size() -> int:
     units = BINARY_UNITS if parts and parts[3] else UNITS
     if parts is None or parts[2] not in units:
         raise UsageError(
-            f"STRAYS_CACHE_SIZE is {given!r:.60}; expected a size such as 500MB or 8GB, or 0 to keep no embeddings"
+            f"STRAYS_CACHE_SIZE is {given!r:.60}; expected a size such as 500MB or 8GB, or 0 to store no embeddings"
         )
     return check_size(int(float(parts[1]) * units[parts[2]]), "STRAYS_CACHE_SIZE")
 
@@ -47,7 +47,7 @@ def cache_size() -> int:
 def check_size(size: int, name: str) -> int:
     """The size, or an error where nothing could be kept in it or no machine could map it."""
     if size and not SMALLEST <= size <= LARGEST:
-        raise UsageError(f"{name} is {size:,} bytes; expected 10MB to 16TB, or 0 to keep no embeddings")
+        raise UsageError(f"{name} is {size:,} bytes; expected 10MB to 16TB, or 0 to store no embeddings")
     return size
 
 
