@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from strays.errors import DataError, UsageError
+from strays.jobs.score import WrittenChunk
+from strays.jobs.score.write import part_stems
 from strays.tables import open_table
 from tests.jobs.score.standin import ALL, StandIn, everything_in, read_parts, rows, run, write
 
@@ -63,6 +65,13 @@ def test_parts_in_another_format_and_files_named_alike(tmp_path: Path) -> None:
     run(tmp_path / "in", tmp_path / "out", out_format="parquet")
     names = ["manifest.jsonl", "x.csv-00000.parquet", "x.jsonl-00000.parquet", "y-00000.parquet"]
     assert list(everything_in(tmp_path / "out")) == names
+
+
+def test_names_that_parts_cannot_be_told_apart_by() -> None:
+    assert part_stems(["a/x.csv", "y.csv.gz", ".z"], []) == {"a/x.csv": "a/x", "y.csv.gz": "y", ".z": ".z"}
+    earlier = WrittenChunk("x.csv", 1, 1, 0, 1, True, "", 0, out="x.csv-00000.csv", bytes=1, flagged=0)
+    with pytest.raises(DataError, match=r"^x\.csv and x\.csv\.csv: their names are too alike"):
+        part_stems(["x", "x.csv", "x.csv.csv"], [earlier])
 
 
 def test_a_small_job_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

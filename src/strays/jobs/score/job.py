@@ -28,8 +28,6 @@ from strays.jobs.score.write import ChunkWriter
 from strays.model.scores import RawScores, Scores
 from strays.tables import InputFile, InputFiles, Table
 
-REMEDY = "choose another {out}, or score everything again with {restart}"
-
 
 @dataclass
 class Job:
@@ -111,10 +109,9 @@ class Job:
         names = {file.name for file in self.inputs.files}
         for name, _ in done:
             if name not in names:
-                raise DataError(
+                raise cannot_resume(
                     f"{name}: rows of this file were scored by the earlier run, but it is no longer in {self.source}; "
-                    f"put it back, {REMEDY}",
-                    param=("out", "restart"),
+                    "put it back"
                 )
 
     def _require_same_rows(self, file: InputFile, done: Mapping[int, DoneChunk], was: tuple[int, int]) -> None:
@@ -127,11 +124,10 @@ class Job:
             if not left:
                 return
         first = min(left)
-        raise DataError(
+        raise cannot_resume(
             f"{file.path}: has changed since the earlier run ({was[0]:,} bytes then, {file.state()[0]:,} now), and "
             f"rows {first + 1:,} to {first + left[first].rows:,}, which are scored already, are no longer the same. "
-            f"Put the earlier file back, {REMEDY}",
-            param=("out", "restart"),
+            "Put the earlier file back"
         )
 
     # ---- doing it ----------------------------------------------------------------------------------------------------
@@ -149,6 +145,13 @@ class Job:
         whole = flag_rows(self.model, RawScores(np.concatenate(parts)))
         places = {key: slice(end - len(part), end) for key, part, end in zip(keys, parts, ends, strict=True)}
         return lambda key: whole[places[key]]
+
+
+def cannot_resume(why: str) -> DataError:
+    """The error for a job whose input is not what the earlier run began with."""
+    return DataError(
+        f"{why}, choose another {{out}}, or score everything again with {{restart}}", param=("out", "restart")
+    )
 
 
 def no_rows(source: str) -> NoRowsError:

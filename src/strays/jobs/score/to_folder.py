@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections import Counter
 from contextlib import ExitStack
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from strays.errors import DataError, UsageError
 from strays.files import remove_unfinished
 from strays.jobs.score.chunks import ScoredChunk
-from strays.jobs.score.job import Job, no_rows, resumable
+from strays.jobs.score.job import Job, cannot_resume, no_rows, resumable
 from strays.jobs.score.manifest import NAME, Manifest
 from strays.jobs.score.rows import ScoreSummary
-from strays.jobs.score.write import ChunkWriter
+from strays.jobs.score.write import ChunkWriter, part_stems, remove_unlisted
 from strays.tables import OUTPUT_FORMATS, count_rows
-
-# What tells parts of one file apart in their names.
-PART = re.compile(r"-\d{5,}(?=\.[a-z]+$)")
 
 
 def score_to_folder(job: Job) -> ScoreSummary:
@@ -40,7 +36,8 @@ def score_to_folder(job: Job) -> ScoreSummary:
         remove_unfinished(folder)  # under the lock nobody else writes any
         done = manifest.scores if together else manifest.parts
         resumed = sum(chunk.rows for chunk in done.values())
-        writer = ChunkWriter(job.out, _stems(job, manifest), job.out_format, job.safe_cells)
+        stems = part_stems([file.name for file in job.inputs.files], manifest.parts.values())
+        writer = ChunkWriter(job.out, stems, job.out_format, job.safe_cells)
         with job.progress.bar("scoring", resumed, job.about_rows()):
             for chunk in job.run(job.left(done, manifest.states), None if together else writer):
                 if isinstance(chunk, ScoredChunk):
@@ -51,7 +48,7 @@ def score_to_folder(job: Job) -> ScoreSummary:
             _write(job, manifest, writer)
         remove_unfinished(folder)
         parts = manifest.parts.values()
-        _remove_unlisted(folder, {part.out for part in parts})
+        remove_unlisted(folder, {part.out for part in parts})
         _check(job, manifest)
         return ScoreSummary(
             n_rows=sum(part.rows for part in parts),
@@ -82,31 +79,8 @@ def _require_seen(job: Job, manifest: Manifest, chunk: ScoredChunk) -> None:
     """Raise if rows are flagged together, and the earlier run did so already without these."""
     if manifest.parts and chunk.key not in manifest.parts:
         path = next(file.path for file in job.inputs.files if file.name == chunk.file)
-        raise DataError(
-            f"{path}: is new, and the earlier run flagged rows ({job.model.threshold_}) without it. Remove it, choose "
-            "another {out}, or score everything again with {restart}",
-            param=("out", "restart"),
-        )
-
-
-def _stems(job: Job, manifest: Manifest) -> dict[str, str]:
-    """What a file's parts are called: as the file, without its ending, or with it where another has the same name.
-
-    Files that have parts keep their name, whatever files came since.
-    """
-    given = {part.file: part.out.rpartition("-")[0] for part in manifest.parts.values()}
-    short = {file.name: _without_ending(file.name) for file in job.inputs.files}
-    taken = Counter([*short.values(), *(stem for name, stem in given.items() if name not in short)])
-    stems = {name: given.get(name, stem if taken[stem] == 1 else name) for name, stem in short.items()}
-    if len(set(stems.values())) < len(stems):
-        raise DataError(f"{job.source}: some files are named so alike that their parts would be mixed up; rename them")
-    return stems
-
-
-def _without_ending(name: str) -> str:
-    way = PurePosixPath(name)
-    plain = way.name.removesuffix(".gz")
-    return str(way.with_name(plain.rpartition(".")[0] or plain))
+        rule = job.model.threshold_
+        raise cannot_resume(f"{path}: is new, and the earlier run flagged rows ({rule}) without it. Remove it")
 
 
 def _require_ours(folder: Path) -> None:
@@ -134,18 +108,6 @@ def _make(folder: Path) -> None:
 
 def _unusable(folder: Path, what: str, why: str | None) -> DataError:
     return DataError(f"{folder}: could not be {what} ({why}); choose another {{out}}", param="out")
-
-
-def _remove_unlisted(folder: Path, listed: set[str]) -> None:
-    """Remove parts named like these that a stopped run had written but not noted; this one may have cut others.
-
-    A cluster writes some parts ahead of the manifest, and whoever reads the folder must not find their rows twice.
-    """
-    named = {PART.sub("", name) for name in listed}
-    for path in folder.rglob("*-*"):
-        name = path.relative_to(folder).as_posix()
-        if PART.search(name) and PART.sub("", name) in named and name not in listed and path.is_file():
-            path.unlink()
 
 
 def _check(job: Job, manifest: Manifest) -> None:
