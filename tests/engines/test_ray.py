@@ -283,7 +283,7 @@ def test_options_that_do_not_go_together(capfd: pytest.CaptureFixture) -> None:
     from strays.apps.cli import main
 
     for options, words in (
-        (["--address", "127.0.0.1:6379"], "give --engine ray with it"),
+        (["--address", "127.0.0.1:6379"], "--address works only with --engine ray"),
         (["--engine", "spark"], "no such engine: 'spark'"),
     ):
         with pytest.raises(SystemExit) as exit_:

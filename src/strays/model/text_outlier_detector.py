@@ -34,8 +34,7 @@ class TextOutlierDetector(BaseEstimator):
     encoder
         Name of an encoder ('default', 'bert', a Hugging Face id, a folder), or any object with encode(texts).
     detector
-        Name of a detector ('auto' takes what labels there are, none to thousands; others: see DETECTORS), or a detector
-        object.
+        Name of a detector ('auto' takes what labels there are, none to thousands; see DETECTORS), or such an object.
     held_out
         Share of the presumed normal texts that the detector does not see, to calibrate p-values and thresholds. None:
         a fifth; but few texts are all scored in turn by detectors fitted without them, and the model is fitted on all,
@@ -74,8 +73,7 @@ class TextOutlierDetector(BaseEstimator):
     ...         return np.array([[text.count(letter) for letter in "aeioxz"] for text in texts], dtype=np.float32)
     >>> texts = ["a red boat", "a green boat", "one old boat", "a long road", "an old road", "a sea", "zzz xxx zzz"]
     >>> model = TextOutlierDetector(Letters(), detector="nearest").fit(texts)
-    >>> odd = model.anomaly_score(texts).argmax()
-    >>> texts[odd]
+    >>> texts[model.anomaly_score(texts).argmax()]
     'zzz xxx zzz'
     >>> model.set_threshold(flag_rate=0.2).predict(["a green road", "xxx zzz"])
     array([ 1, -1])
