@@ -9,7 +9,10 @@ import typer
 from strays.detectors import DETECTORS
 
 File = Annotated[
-    str, typer.Argument(help="csv, tsv, jsonl, parquet or txt (one text per line), also .gz; - reads stdin.")
+    str,
+    typer.Argument(
+        help="csv, tsv, jsonl, parquet or txt (one text per line), also .gz; - reads stdin.", metavar="FILE"
+    ),
 ]
 Model = Annotated[str, typer.Option("--model", help="Folder of the model.", metavar="DIR")]
 TextColumn = Annotated[

@@ -11,7 +11,7 @@ from strays.apps.cli.options import Device, Json, Model
 
 
 def explain(
-    text: Annotated[str, typer.Argument(help="Text to explain; - reads it from stdin.")],
+    text: Annotated[str, typer.Argument(help="Text to explain; - reads it from stdin.", metavar="TEXT")],
     model: Model,
     device: Device = "auto",
     as_json: Json = False,

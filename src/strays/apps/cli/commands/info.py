@@ -10,7 +10,9 @@ from strays.apps.cli.options import Json
 from strays.apps.cli.words import facts_of
 
 
-def info(model: Annotated[str, typer.Argument(help="Folder of the model.")], as_json: Json = False) -> None:
+def info(
+    model: Annotated[str, typer.Argument(help="Folder of the model.", metavar="DIR")], as_json: Json = False
+) -> None:
     """Describe a saved model: its encoder and detector, what it was fitted on, what it flags."""
     from strays.apps.cli import terminal
     from strays.model import TextOutlierDetector

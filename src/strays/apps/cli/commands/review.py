@@ -24,7 +24,9 @@ from strays.apps.cli.resolve import known_texts
 
 
 def review(
-    file: Annotated[str, typer.Argument(help="A file as for scan, or a project file (.strays); - reads stdin.")],
+    file: Annotated[
+        str, typer.Argument(help="A file as for scan, or a project file (.strays); - reads stdin.", metavar="FILE")
+    ],
     project: Annotated[
         str | None, typer.Option(help="Project file for texts and verdicts. Default: FILE.strays.", metavar="FILE")
     ] = None,

@@ -59,7 +59,9 @@ def _stopped_by_sigterm() -> Iterator[None]:
 
 @_stopped_by_sigterm()
 def score(
-    file: Annotated[str, typer.Argument(help="A file as for scan, or a folder of such files; - reads stdin.")],
+    file: Annotated[
+        str, typer.Argument(help="A file as for scan, or a folder of such files; - reads stdin.", metavar="FILE")
+    ],
     model: Model,
     out: Annotated[
         str, typer.Option(help="File to write, or folder/ for one file per chunk; - writes to stdout.", metavar="PATH")
