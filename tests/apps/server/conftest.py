@@ -116,27 +116,13 @@ class Service(Calls):
         **limits: float,
     ) -> None:
         self._n_threads = torch.get_num_threads()
-        self.limits, self.metrics, self._stream = Limits(**limits), Metrics(), io.StringIO()
+        self.limits, self._stream = Limits(**limits), io.StringIO()
         log, ready, failures = Log(self._stream, requests=log_requests), threading.Event(), []
         named = {folder.name: str(folder) for folder in folders}
-        self.registry = ModelRegistry(named, load, limits=self.limits, metrics=self.metrics, log=log)
-        app = make_app(
-            self.registry,
-            limits=self.limits,
-            metrics=self.metrics,
-            explanations=explanations,
-            has_token=token is not None,
-            lifespan=lifespan(self.registry, log, ready.set, lambda failure: failures.append(failure) or ready.set()),
-        )
-        self.app = with_middleware(
-            app,
-            token=token,
-            hosts=[],
-            limits=self.limits,
-            metrics=self.metrics,
-            log=log,
-            waiting=lambda: self.registry.waiting,
-        )
+        self.registry = ModelRegistry(named, load, limits=self.limits, metrics=Metrics(), log=log)
+        running = lifespan(self.registry, ready.set, lambda failure: failures.append(failure) or ready.set())
+        app = make_app(self.registry, explanations=explanations, has_token=token is not None, lifespan=running)
+        self.app = with_middleware(app, self.registry, token=token, hosts=[])
         self.loop = Loop()
         transport: httpx.BaseTransport | None = None
         if listens:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from strays.apps.server.log import Log
+from strays.apps.server.metrics import Metrics
 from strays.apps.server.middleware import HEADERS
-from strays.apps.server.stopping import AnswerWhenStopped
+from strays.apps.server.requests import RequestLog
 from tests.apps.asgi import Exchange, Inner, run
 from tests.apps.server.conftest import ODD, TOKEN, Service, error, held_until, wait_for
 from tests.conftest import farm_texts
@@ -203,27 +207,33 @@ def test_a_client_that_leaves_is_not_scored_for(start: Start) -> None:
 
 
 def test_a_request_that_the_stop_cuts_short_is_told_so() -> None:
+    log = io.StringIO()
+
+    def stoppable(app: Any) -> RequestLog:
+        return RequestLog(app, paths=["/"], metrics=Metrics(), log=Log(log))
+
     async def work() -> None:
         async def never(scope: Any, receive: Any, send: Any) -> None:
             await asyncio.Event().wait()
 
-        asked = asyncio.create_task(Exchange().with_app(AnswerWhenStopped(never)))
+        asked = asyncio.create_task(Exchange().with_app(stoppable(never)))
         await asyncio.sleep(0)
         asked.cancel()
         told = await asked
         assert told.code == (503, "stopping")
         assert (b"connection", b"close") in told.answer_headers
+        assert (json.loads(log.getvalue())["status"], json.loads(log.getvalue())["code"]) == (503, "stopping")
 
         async def half_answered(scope: Any, receive: Any, send: Any) -> None:
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await asyncio.Event().wait()
 
-        asked = asyncio.create_task(Exchange().with_app(AnswerWhenStopped(half_answered)))
+        asked = asyncio.create_task(Exchange().with_app(stoppable(half_answered)))
         await asyncio.sleep(0)
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
-        assert (await Exchange().with_app(AnswerWhenStopped(Inner()))).status == 200
+        assert (await Exchange().with_app(stoppable(Inner()))).status == 200
 
     run(work())
 
@@ -231,17 +241,13 @@ def test_a_request_that_the_stop_cuts_short_is_told_so() -> None:
 def test_it_is_not_ready_while_a_model_loads(model_folder: Path) -> None:
     from strays.apps.server.app import make_app
     from strays.apps.server.limits import Limits
-    from strays.apps.server.log import Log
-    from strays.apps.server.metrics import Metrics
     from strays.apps.server.registry import ModelRegistry
     from strays.model import TextOutlierDetector
     from tests.apps.asgi import client_of
 
-    metrics, limits = Metrics(), Limits()
-    registry = ModelRegistry(
-        {"farm": str(model_folder)}, TextOutlierDetector.load, limits=limits, metrics=metrics, log=Log()
-    )
-    app = make_app(registry, limits=limits, metrics=metrics, explanations=True, has_token=False)
+    shared = {"limits": Limits(), "metrics": Metrics(), "log": Log()}
+    registry = ModelRegistry({"farm": str(model_folder)}, TextOutlierDetector.load, **shared)
+    app = make_app(registry, explanations=True, has_token=False)
     with client_of(app, "http://localhost") as client:
         assert client.get("/health").status_code == 200
         assert [error(client.get(path)) for path in ("/ready", "/v1/model")] == [(503, "loading")] * 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 from urllib.parse import parse_qs
 
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from strays.apps.web.answers import refuse
 from strays.apps.web.asgi import header
@@ -21,21 +21,18 @@ USE_THE_LINK = "Please open the link that strays review printed: it carries a to
 class LinkToken:
     """Let requests in that carry the token, and turn the link's token into a cookie of this name."""
 
-    def __init__(self, app: ASGIApp, token: str, *, cookie: str) -> None:
-        self._app, self._token, self._cookie = app, token.encode(), cookie
+    def __init__(self, token: str, *, cookie: str) -> None:
+        self._token, self._cookie = token.encode(), cookie
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        await self._answer(scope)(scope, receive, send)
-
-    def _answer(self, scope: Scope) -> ASGIApp:
+    def __call__(self, scope: Scope) -> Response | None:
+        """Check one request."""
         is_page = scope["path"] == "/"
         if is_page and scope["method"] == "GET":
             given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
             if given:
                 return self._enter(scope) if len(given) == 1 and is_token(given[0], self._token) else _refusal_page()
         if has_bearer(scope, self._token) or self._has_cookie(scope):
-            return self._app
+            return None
         return _refusal_page() if is_page else refuse(403, "no_token", USE_THE_LINK)
 
     def _has_cookie(self, scope: Scope) -> bool:

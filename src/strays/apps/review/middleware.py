@@ -1,18 +1,12 @@
 """The desk's middleware, outermost first: the order in which a request is checked.
 
-- HttpOnly: web sockets are closed
+- http_only: web sockets are closed
 - SecurityHeaders: on every answer
-- TrustedHost: 421
-- SameOrigin: 403
-
-For requests that can change something:
-
-- JsonOnly: 415
-- BodyLimit: 413
-
-Then:
-
+- trusted_host: 421
+- same_origin: 403
+- json_only: 415, and length_limit: 413, for requests that can change something
 - LinkToken: 403
+- BufferedBody: 413 again, if more arrives than was said
 
 The desk listens on this machine only, but any page that a browser shows can send requests there.
 """
@@ -22,12 +16,11 @@ from __future__ import annotations
 from starlette.types import ASGIApp, Scope
 
 from strays.apps.review.link import LinkToken
-from strays.apps.web.asgi import HttpOnly, split
-from strays.apps.web.body_limit import BodyLimit
-from strays.apps.web.content_type import JsonOnly
+from strays.apps.web.asgi import checked, http_only, split
+from strays.apps.web.body import BufferedBody, json_only, length_limit
 from strays.apps.web.headers import SecurityHeaders
-from strays.apps.web.host import TrustedHost, loopback
-from strays.apps.web.origin import SAFE_METHODS, SameOrigin
+from strays.apps.web.host import loopback, trusted_host
+from strays.apps.web.origin import SAFE_METHODS, same_origin
 
 MAX_BODY_BYTES = 1_000_000
 # Our own page may use what we send, nobody else, and it loads nothing from elsewhere.
@@ -46,12 +39,14 @@ HEADERS = {
 
 def with_middleware(app: ASGIApp, *, port: int, token: str) -> ASGIApp:
     """Wrap the desk's app, which listens on this port and whose link carries this token."""
-    entry = LinkToken(app, token, cookie=f"strays_{port}")
-    shell: ASGIApp = split(_is_safe, entry, JsonOnly(BodyLimit(entry, MAX_BODY_BYTES)))
-    shell = SameOrigin(shell, linkable=["/"], schemes=["http"], safe_origins=True)
-    shell = TrustedHost(shell, loopback(port), remedy="use the link as it was printed")
-    shell = SecurityHeaders(shell, HEADERS)
-    return HttpOnly(shell, lifespan=app)
+    link = LinkToken(token, cookie=f"strays_{port}")
+    changes = checked(BufferedBody(app, MAX_BODY_BYTES), json_only, length_limit(MAX_BODY_BYTES), link)
+    shell = checked(
+        split(_is_safe, checked(app, link), changes),
+        trusted_host(loopback(port), remedy="use the link as it was printed"),
+        same_origin(linkable=["/"], schemes=["http"], safe_origins=True),
+    )
+    return http_only(SecurityHeaders(shell, HEADERS), lifespan=app)
 
 
 def _is_safe(scope: Scope) -> bool:

@@ -13,46 +13,27 @@ from fastapi.responses import Response
 
 from strays import __version__
 from strays.apps.server.limits import Limits
-from strays.apps.server.metrics import CONTENT_TYPE, Metrics
+from strays.apps.server.metrics import CONTENT_TYPE
 from strays.apps.server.registry import ModelRegistry, UnknownModelError
-from strays.apps.server.schema import (
-    DESCRIPTION,
-    REFUSALS,
-    ModelFacts,
-    ScoreAnswer,
-    ScoreCall,
-    Status,
-    complete_schema,
-    errors,
-    metrics_answers,
-)
+from strays.apps.server.schema import DESCRIPTION, ModelFacts, ScoreAnswer, ScoreCall, Status, complete_schema, errors
 from strays.apps.server.served import ServedModel
 from strays.apps.web.answers import Json, add_errors, refuse
 from strays.apps.web.busy import BusyError, busy
 from strays.jobs.score import flag_rows
 from strays.model import RawScores, Scores
 
+METRICS_PAGE = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The counters."}
+METRICS_ANSWERS = {200: METRICS_PAGE, **errors(401, 403, 421)}
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 
 def make_app(
-    registry: ModelRegistry,
-    *,
-    limits: Limits,
-    metrics: Metrics,
-    explanations: bool,
-    has_token: bool,
-    lifespan: Lifespan | None = None,
+    registry: ModelRegistry, *, explanations: bool, has_token: bool, lifespan: Lifespan | None = None
 ) -> FastAPI:
     """The app for the models of a registry; `lifespan` opens and closes it."""
+    limits, metrics = registry.limits, registry.metrics
     app = FastAPI(
-        title="strays",
-        version=__version__,
-        description=DESCRIPTION,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        lifespan=lifespan,
+        title="strays", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan
     )
     add_errors(app)
 
@@ -74,7 +55,7 @@ def make_app(
         """Whether every model is loaded."""
         return Json({"status": "ready"}) if registry.ready else _loading()
 
-    @app.get("/metrics", tags=["running it"], response_class=Response, responses=metrics_answers())
+    @app.get("/metrics", tags=["running it"], response_class=Response, responses=METRICS_ANSWERS)
     async def metrics_page() -> Response:
         """Counters for Prometheus."""
         return Response(metrics.page(), media_type=CONTENT_TYPE)
@@ -85,7 +66,7 @@ def make_app(
         served = registry.get(model)
         return Json(_facts(registry, served, limits)) if served else _loading()
 
-    @app.post("/v1/score", tags=["scores"], response_model=ScoreAnswer, responses=errors(*REFUSALS))
+    @app.post("/v1/score", tags=["scores"], response_model=ScoreAnswer, responses=errors())
     async def score(call: ScoreCall, request: Request) -> Response:
         """Score texts: how odd each is, how rare that would be among normal ones, and whether it is flagged."""
         served = registry.get(call.model)
@@ -97,8 +78,8 @@ def make_app(
         request.state.facts.update(model=served.name, texts=len(texts))
         there = [text for text in texts if text is not None]
         try:
-            whys = await served.explain(there, request.state.gone) if call.explain else []
-            found = await served.score(there, request.state.gone)
+            whys = await registry.threads.explain(served.model, there, request.state.gone) if call.explain else []
+            found = await served.batches.score(there, request.state.gone)
         except asyncio.CancelledError:
             if not request.state.gone.done():
                 raise  # the server stops

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from strays.apps.web.busy import BusyError
-
-# Scores of texts, one each.
-Score = Callable[[list[str]], np.ndarray]
 
 TOKENS_PER_ROUND, TOKENS_PER_CORE = 4096, 1024
 # How many texts of a call go into a round before it is the next call's turn.
@@ -55,11 +53,6 @@ class Call:
         if self.known == len(self.texts) and not self.finished.done():
             self.finished.set_result(self.scores)
 
-    def fail(self, error: Exception) -> None:
-        """Give up."""
-        if not self.finished.done():
-            self.finished.set_exception(error)
-
 
 Round = list[tuple[Call, slice]]
 
@@ -68,7 +61,7 @@ Round = list[tuple[Call, slice]]
 class Batches:
     """The waiting calls of one model; `places` limits the rounds under way, of all models together."""
 
-    score_texts: Score
+    score_texts: Callable[[list[str]], np.ndarray]
     places: asyncio.Semaphore
     executor: Executor
     most_waiting: int
@@ -77,34 +70,33 @@ class Batches:
     waiting: int = 0
     _calls: deque[Call] = field(default_factory=deque)
     _rounds: set[asyncio.Task[None]] = field(default_factory=set)
-    _wanted: int = 0
+    _is_wanted: bool = False
 
-    async def score(self, texts: list[str], gone: Awaitable[object] | None = None) -> np.ndarray:
+    async def score(self, texts: list[str], gone: asyncio.Future[Any] | None = None) -> np.ndarray:
         """Scores of these texts, in order. The call is cancelled once its sender is `gone`."""
         if self.waiting > self.most_waiting:
             raise BusyError(f"more than {self.most_waiting:,} texts are waiting")
-        loop = asyncio.get_running_loop()
-        call = Call(texts, np.empty(len(texts)), loop.create_future())
+        call = Call(texts, np.empty(len(texts)), asyncio.get_running_loop().create_future())
         if not texts:
             return call.scores
         self.waiting += len(texts)
         self._calls.append(call)
         self._start_rounds()
-        if isinstance(gone, asyncio.Future):
+        if gone is not None:
             gone.add_done_callback(lambda _: call.finished.cancel())
         return await call.finished
 
     def _start_rounds(self) -> None:
         """Have a round wait for its place if calls wait; it then takes whatever has arrived by that time."""
-        if self._calls and not self._wanted:
-            self._wanted += 1
+        if self._calls and not self._is_wanted:
+            self._is_wanted = True
             task = asyncio.get_running_loop().create_task(self._round())
             self._rounds.add(task)
             task.add_done_callback(self._rounds.discard)
 
     async def _round(self) -> None:
         async with self.places:
-            self._wanted -= 1
+            self._is_wanted = False
             taken = self._take()
             self._start_rounds()
             if taken:
@@ -137,16 +129,16 @@ class Batches:
         try:
             scores = await loop.run_in_executor(self.executor, self.score_texts, texts)
         except Exception as error:
-            if len(taken) == 1:
-                taken[0][0].fail(error)
-            for one in taken if len(taken) > 1 else ():  # whose text was it? the others still get their scores
-                await self._run([one])
+            if len(taken) > 1:  # whose text was it? the others still get their scores
+                for one in taken:
+                    await self._run([one])
+            elif not (finished := taken[0][0].finished).done():
+                finished.set_exception(error)
             return
-        at = 0
         for call, part in taken:
             n = part.stop - part.start
-            call.settle(part, scores[at : at + n])
-            at += n
+            call.settle(part, scores[:n])
+            scores = scores[n:]
         self.on_round(len(texts), loop.time() - began)
 
     async def drained(self) -> None:

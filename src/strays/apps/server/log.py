@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -20,30 +21,19 @@ class Log:
     """
 
     def __init__(self, stream: TextIO | None = None, *, requests: bool = True) -> None:
-        self._stream = stream or sys.stderr
-        self._requests = requests
+        self._stream, self._requests = stream or sys.stderr, requests
         self._warned: set[tuple[str, int]] = set()
 
     def write(self, event: str, level: str = "info", **facts: Any) -> None:
         """Write one line."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"time": now, "level": level, "event": event, **facts}, default=str)
-        try:
+        with suppress(OSError, ValueError):  # nobody reads it any more, which is no reason to stop serving
             self._stream.write(line + "\n")
             self._stream.flush()
-        except (OSError, ValueError):
-            pass  # nobody reads it any more, which is no reason to stop serving
 
-    def warning(
-        self,
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        """Write a warning, once for each place in the code; has the signature of warnings.showwarning."""
+    def warning(self, message: Warning | str, category: type, filename: str, lineno: int, *_: Any, **__: Any) -> None:
+        """Write a warning, once for each place in the code; called in place of warnings.showwarning."""
         if (filename, lineno) not in self._warned:
             self._warned.add((filename, lineno))
             self.write("warning", "warning", message=str(message))

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    disable_created_metrics,
-    generate_latest,
-)
+from functools import partial
+
+import prometheus_client as prometheus
 
 from strays.model import Scores
 
@@ -31,34 +25,25 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second line for each counter
-        self.registry = registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
-        self.requests = Counter("strays_requests", "Requests answered", ["path", "status"], registry=registry)
-        self.seconds = Histogram(
-            "strays_request_seconds", "Time to an answer", ["path"], buckets=SECONDS, registry=registry
-        )
-        self.under_way = Gauge("strays_requests_under_way", "Requests not answered yet", registry=registry)
-        self.waiting = Gauge("strays_waiting_texts", "Texts that wait to be scored", ["model"], registry=registry)
-        self.texts = Counter("strays_texts", "Texts scored", ["model"], registry=registry)
-        self.blank = Counter("strays_blank_texts", "Texts without anything to score", ["model"], registry=registry)
-        self.flagged = Counter("strays_flagged_texts", "Texts flagged", ["model"], registry=registry)
-        self.p_values = Histogram("strays_p_value", "P-values of texts", ["model"], buckets=P_VALUES, registry=registry)
-        self.explained = Counter("strays_explained_texts", "Texts explained", ["model"], registry=registry)
-        self.rounds = Histogram(
-            "strays_round_texts",
-            "Texts scored in one go",
-            ["model"],
-            buckets=ROUND_TEXTS,
-            registry=registry,
-        )
-        self.round_seconds = Histogram(
-            "strays_round_seconds", "Time of a round", ["model"], buckets=SECONDS, registry=registry
-        )
-        self.loads = Counter("strays_model_loads", "Models loaded, or not", ["model", "outcome"], registry=registry)
-        self.loaded = Gauge(
-            "strays_model_loaded_timestamp_seconds", "When the model in use was loaded", ["model"], registry=registry
-        )
+        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # a second line for each counter
+        self.registry = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=self.registry)
+        counter = partial(prometheus.Counter, registry=self.registry)
+        gauge = partial(prometheus.Gauge, registry=self.registry)
+        histogram = partial(prometheus.Histogram, registry=self.registry)
+        self.requests = counter("strays_requests", "Requests answered", ["path", "status"])
+        self.seconds = histogram("strays_request_seconds", "Time to an answer", ["path"], buckets=SECONDS)
+        self.under_way = gauge("strays_requests_under_way", "Requests not answered yet")
+        self.waiting = gauge("strays_waiting_texts", "Texts that wait to be scored", ["model"])
+        self.texts = counter("strays_texts", "Texts scored", ["model"])
+        self.blank = counter("strays_blank_texts", "Texts without anything to score", ["model"])
+        self.flagged = counter("strays_flagged_texts", "Texts flagged", ["model"])
+        self.p_values = histogram("strays_p_value", "P-values of texts", ["model"], buckets=P_VALUES)
+        self.explained = counter("strays_explained_texts", "Texts explained", ["model"])
+        self.rounds = histogram("strays_round_texts", "Texts scored in one go", ["model"], buckets=ROUND_TEXTS)
+        self.round_seconds = histogram("strays_round_seconds", "Time of a round", ["model"], buckets=SECONDS)
+        self.loads = counter("strays_model_loads", "Models loaded, or not", ["model", "outcome"])
+        self.loaded = gauge("strays_model_loaded_timestamp_seconds", "When the model in use was loaded", ["model"])
 
     def count(self, model: str, scores: Scores) -> None:
         """Count the texts of a call; blank ones have a score of NaN."""
@@ -72,4 +57,4 @@ class Metrics:
 
     def page(self) -> bytes:
         """All metrics, in Prometheus' text format."""
-        return generate_latest(self.registry)
+        return prometheus.generate_latest(self.registry)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -47,14 +47,14 @@ class ModelRegistry:
         log: Log,
     ) -> None:
         self.folders, self._load = folders, load
-        self._metrics, self._log = metrics, log
+        self.limits, self.metrics, self.log = limits, metrics, log
         self._served: dict[str, ServedModel] = {}
         self._failed: dict[str, tuple[Stamp, str]] = {}
         self._absent: set[str] = set()
         self._encoders: WeakValueDictionary[str, Encoder] = WeakValueDictionary()
-        self._threads = ScoringThreads(limits)
+        self.threads = ScoringThreads(limits)
         self._checking = asyncio.Lock()
-        self._retiring: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._models = {name: (stamp_of(folder), load(folder)) for name, folder in folders.items()}
 
     @property
@@ -115,11 +115,15 @@ class ModelRegistry:
                 if stamp not in (served.stamp, tried):
                     await self._reload(name, folder, stamp, served)
 
+    def reload_soon(self) -> None:
+        """Begin to reload what has changed or failed, and do not wait for it."""
+        self._start(self.reload_changed(retry=True))
+
     async def close(self) -> None:
         """Finish the calls that were taken."""
         for served in self._served.values():
             await served.batches.drained()
-        self._threads.close()
+        self.threads.close()
         gc.unfreeze()
 
     async def _reload(self, name: str, folder: str, stamp: Stamp, old: ServedModel) -> None:
@@ -130,9 +134,12 @@ class ModelRegistry:
             return
         self._failed.pop(name, None)
         self._serve(name, stamp, *ready)
-        task = asyncio.get_running_loop().create_task(self._retire(old))
-        self._retiring.add(task)
-        task.add_done_callback(self._retiring.discard)
+        self._start(self._retire(old))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)  # or it might be collected before it is done
+        task.add_done_callback(self._tasks.discard)
 
     async def _retire(self, old: ServedModel) -> None:
         await old.batches.drained()
@@ -142,8 +149,8 @@ class ModelRegistry:
     def _fail(self, name: str, stamp: Stamp, error: Exception) -> None:
         words = str(error) if isinstance(error, StraysError) else type(error).__name__
         self._failed[name] = stamp, words
-        self._metrics.loads.labels(name, "failed").inc()
-        self._log.error("model_not_loaded", error, model=name, reason=words)
+        self.metrics.loads.labels(name, "failed").inc()
+        self.log.error("model_not_loaded", error, model=name, reason=words)
 
     def _warmed(self, model: TextOutlierDetector) -> tuple[TextOutlierDetector, dict[str, Any]]:
         """A model that has scored once, whose encoder is shared by models of the same one; and what it is."""
@@ -156,19 +163,18 @@ class ModelRegistry:
         return model, model.info()
 
     def _serve(self, name: str, stamp: Stamp, model: TextOutlierDetector, info: dict[str, Any]) -> None:
-        texts, seconds = self._metrics.rounds.labels(name), self._metrics.round_seconds.labels(name)
+        texts, seconds = self.metrics.rounds.labels(name), self.metrics.round_seconds.labels(name)
 
         def on_round(n_texts: int, took: float) -> None:
             texts.observe(n_texts)
             seconds.observe(took)
 
-        batches = self._threads.batches(model, on_round)
-        served = ServedModel(name, model, info, stamp, batches, self._threads, time.time())
-        self._served[name] = served
-        self._metrics.loads.labels(name, "loaded").inc()
-        self._metrics.loaded.labels(name).set(served.loaded_at)
-        self._metrics.waiting.labels(name).set_function(lambda: batches.waiting)
-        self._log.write("model_loaded", model=name, version=served.version)
+        batches = self.threads.batches(model, on_round)
+        served = self._served[name] = ServedModel(name, model, info, stamp, batches, time.time())
+        self.metrics.loads.labels(name, "loaded").inc()
+        self.metrics.loaded.labels(name).set(served.loaded_at)
+        self.metrics.waiting.labels(name).set_function(lambda: batches.waiting)
+        self.log.write("model_loaded", model=name, version=served.version)
 
 
 def named_folders(given: list[str]) -> dict[str, str]:

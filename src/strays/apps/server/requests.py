@@ -1,7 +1,8 @@
-"""The request log: every request gets an id, is timed and counted, and leaves a line in the log."""
+"""The request log: every request gets an id and an answer, is timed and counted, and leaves a line in the log."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import time
@@ -12,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
-from strays.apps.web.answers import error_code
+from strays.apps.web.answers import error_code, refuse
 from strays.apps.web.asgi import header
 
 # The status of a request whose client left before there was an answer.
@@ -25,7 +26,7 @@ class RequestLog:
     """Log and count requests. Methods and paths we do not know are `other`, so that no caller's words get in.
 
     The answer carries the id as X-Request-ID. The request's state gets `facts`, a dict: what the app puts there is
-    logged too.
+    logged too. A request that is cancelled, because it takes longer than a stop can wait, is told so (503).
     """
 
     def __init__(self, app: ASGIApp, *, paths: Iterable[str], metrics: Metrics, log: Log) -> None:
@@ -36,7 +37,8 @@ class RequestLog:
         """Handle one request."""
         began = time.perf_counter()
         path = scope["path"] if scope["path"] in self._paths else "other"
-        id_, status, code = _request_id(scope), UNANSWERED, None
+        given, status, code = header(scope, b"x-request-id"), 0, None
+        id_ = given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         facts: dict[str, Any] = {}
         state = scope.setdefault("state", {})
         state["facts"] = facts
@@ -52,11 +54,16 @@ class RequestLog:
 
         try:
             await self._app(scope, receive, send_noted)
+        except asyncio.CancelledError:
+            if status:  # it has its answer, or part of it
+                raise
+            words = "the server is stopping; try again, here or elsewhere, in a moment"
+            await refuse(503, "stopping", words, {"connection": "close"})(scope, receive, send_noted)
         except Exception as error:  # the app answers its own errors; this one comes from around it
             self._log.error("broken", error, id=id_)
             raise
         finally:
-            seconds = time.perf_counter() - began
+            seconds, status = time.perf_counter() - began, status or UNANSWERED
             self._metrics.requests.labels(path, status).inc()
             self._metrics.seconds.labels(path).observe(seconds)
             known = {
@@ -69,8 +76,3 @@ class RequestLog:
                 "seconds": round(seconds, 4),
             }
             self._log.request(status, **{name: fact for name, fact in known.items() if fact is not None}, **facts)
-
-
-def _request_id(scope: Scope) -> str:
-    given = header(scope, b"x-request-id")
-    return given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)

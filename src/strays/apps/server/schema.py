@@ -9,7 +9,13 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 
 from strays.apps.server.limits import Limits
 
-EXAMPLE: dict[str, Any] = {"texts": ["My back wheel makes a clicking noise.", "WIN a free cruise, click here!!!"]}
+# Examples.
+CALL: dict[str, Any] = {"texts": ["My back wheel makes a clicking noise.", "WIN a free cruise, click here!!!"]}
+NORMAL = {"anomaly_score": -0.41, "p_value": 0.62, "flagged": False}
+ODD = {"anomaly_score": 2.93, "p_value": 0.0034, "flagged": True}
+ANSWER: dict[str, Any] = {"model": "workshop", "version": "3f2a9c0d41b7e865", "results": [NORMAL, ODD]}
+
+EXPLAIN = "Also explain each score; for fewer and shorter texts, see the limits in /v1/model."
 DESCRIPTION = (
     "Finds the texts that do not belong. Scores point up: higher is odder. A p-value is the share of fresh normal "
     "texts expected to score at least as high."
@@ -19,15 +25,13 @@ DESCRIPTION = (
 class ScoreCall(BaseModel):
     """Texts to score."""
 
-    texts: Annotated[list[str | None], FailFast()] = Field(
-        description="The texts; null and blank ones get null results."
-    )
-    model: str | None = Field(None, description="Name of the model; the first one by default.", max_length=100)
-    explain: bool = Field(
-        False, description="Also explain each score; for fewer and shorter texts, see the limits in /v1/model."
-    )
+    model_config = ConfigDict(strict=True, json_schema_extra={"example": CALL, "additionalProperties": False})
 
-    model_config = ConfigDict(strict=True, json_schema_extra={"example": EXAMPLE, "additionalProperties": False})
+    texts: Annotated[
+        list[str | None], FailFast(), Field(description="The texts; null and blank ones get null results.")
+    ]
+    model: str | None = Field(None, description="Name of the model; the first one by default.", max_length=100)
+    explain: Annotated[bool, Field(description=EXPLAIN)] = False
 
     @model_validator(mode="before")
     @classmethod
@@ -64,22 +68,11 @@ class Result(BaseModel):
 class ScoreAnswer(BaseModel):
     """One result for each text, in the order of the call."""
 
+    model_config = ConfigDict(json_schema_extra={"example": ANSWER})
+
     model: str
     version: str
     results: list[Result]
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "model": "workshop",
-                "version": "3f2a9c0d41b7e865",
-                "results": [
-                    {"anomaly_score": -0.41, "p_value": 0.62, "flagged": False},
-                    {"anomaly_score": 2.93, "p_value": 0.0034, "flagged": True},
-                ],
-            }
-        }
-    )
 
 
 class ModelFacts(BaseModel):
@@ -106,9 +99,8 @@ class Status(BaseModel):
     status: str
 
 
-# What /v1/score can answer besides a success.
-REFUSALS = (400, 401, 403, 404, 408, 413, 415, 421, 422, 429, 503)
-_MEANINGS = {
+# What each status of an error means.
+REFUSALS = {
     400: "The body did not arrive whole, or is not JSON.",
     401: "The token is missing or wrong.",
     403: "The request comes from a page of another site.",
@@ -124,14 +116,8 @@ _MEANINGS = {
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error answers of a route, for the schema."""
-    return {status: {"model": Error, "description": _MEANINGS[status]} for status in statuses}
-
-
-def metrics_answers() -> dict[int | str, dict[str, Any]]:
-    """The answers of /metrics, for the schema."""
-    page = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The counters."}
-    return {200: page, **errors(401, 403, 421)}
+    """The error answers of a route, for the schema: those of these statuses, or all."""
+    return {status: {"model": Error, "description": REFUSALS[status]} for status in statuses or REFUSALS}
 
 
 def complete_schema(app: FastAPI, limits: Limits, has_token: bool) -> None:

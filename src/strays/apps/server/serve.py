@@ -41,28 +41,16 @@ def serve(
 ) -> None:
     """Serve models until stopped; `announce` is called once all of them can answer."""
     warnings.showwarning = log.warning
-    metrics = Metrics()
-    registry = ModelRegistry(folders, load, limits=limits, metrics=metrics, log=log)
-    running = lifespan(registry, log, announce, fail=lambda error: server.stop(error))
+    registry = ModelRegistry(folders, load, limits=limits, metrics=Metrics(), log=log)
 
-    @asynccontextmanager
-    async def in_process(app: FastAPI) -> AsyncIterator[None]:
-        _reload_on_hangup(registry)
-        async with running(app):
-            yield
+    def on_ready() -> None:
+        if hasattr(signal, "SIGHUP"):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, registry.reload_soon)
+        announce()
 
-    app = make_app(
-        registry,
-        limits=limits,
-        metrics=metrics,
-        explanations=explanations,
-        has_token=token is not None,
-        lifespan=in_process,
-    )
-    shell = with_middleware(
-        app, token=token, hosts=hosts, limits=limits, metrics=metrics, log=log, waiting=lambda: registry.waiting
-    )
-    server = make_server(shell, limits)
+    running = lifespan(registry, on_ready, fail=lambda error: server.stop(error))
+    app = make_app(registry, explanations=explanations, has_token=token is not None, lifespan=running)
+    server = make_server(with_middleware(app, registry, token=token, hosts=hosts), limits)
     # Having finished its calls, uvicorn raises the signal again; being told to stop is not a failure. A signal that
     # comes before uvicorn handles it is not lost.
     before = signal.signal(signal.SIGTERM, lambda *_: server.stop())
@@ -91,10 +79,9 @@ def make_server(shell: Any, limits: Limits) -> LimitedServer:
     return LimitedServer(uvicorn.Config(shell, **options), limits.idle_seconds)
 
 
-def lifespan(
-    registry: ModelRegistry, log: Log, announce: Callable[[], None], fail: Callable[[Exception], None]
-) -> Lifespan:
+def lifespan(registry: ModelRegistry, announce: Callable[[], None], fail: Callable[[Exception], None]) -> Lifespan:
     """What goes on beside the requests: models are opened, then watched, and closed in the end."""
+    log = registry.log
 
     async def open_and_watch() -> None:
         try:
@@ -120,17 +107,3 @@ def lifespan(
         log.write("stopped")
 
     return running
-
-
-def _reload_on_hangup(registry: ModelRegistry) -> None:
-    """Have SIGHUP reload changed models at once."""
-    loop = asyncio.get_running_loop()
-    tasks: set[asyncio.Task[None]] = set()
-
-    def reload() -> None:
-        task = loop.create_task(registry.reload_changed(retry=True))
-        tasks.add(task)  # or it might be collected before it is done
-        task.add_done_callback(tasks.discard)
-
-    if hasattr(signal, "SIGHUP"):
-        loop.add_signal_handler(signal.SIGHUP, reload)

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
 from strays.apps.server.batches import TOKENS_PER_CORE, TOKENS_PER_ROUND, Batches
@@ -34,19 +33,11 @@ class ScoringThreads:
 
     def batches(self, model: TextOutlierDetector, on_round: Callable[[int, float], None]) -> Batches:
         """A queue of calls for a model."""
-        return Batches(
-            model.anomaly_score,
-            self._places,
-            self._executor,
-            self._limits.waiting,
-            max(TOKENS_PER_ROUND, TOKENS_PER_CORE * usable_cores()),
-            on_round,
-        )
+        tokens = max(TOKENS_PER_ROUND, TOKENS_PER_CORE * usable_cores())
+        return Batches(model.anomaly_score, self._places, self._executor, self._limits.waiting, tokens, on_round)
 
-    async def explain(
-        self, model: TextOutlierDetector, texts: list[str], gone: asyncio.Future[Any]
-    ) -> list[dict[str, Any]]:
-        """Explanations of texts, as plain data."""
+    async def explain(self, model: TextOutlierDetector, texts: list[str], gone: asyncio.Future[Any]) -> list[Any]:
+        """Explanations of texts, as plain data; cancelled if the client is `gone`."""
         if self._n_explaining >= self._limits.explaining:
             raise BusyError(f"{self._n_explaining} calls for explanations are under way")
         self._n_explaining += 1
@@ -56,9 +47,9 @@ class ScoringThreads:
                     raise asyncio.CancelledError
                 loop = asyncio.get_running_loop()
                 found = await loop.run_in_executor(self._executor, model.explain_many, texts)
+                return [explanation.to_dict() for explanation in found]
         finally:
             self._n_explaining -= 1
-        return [explanation.to_dict() for explanation in found]
 
     def close(self) -> None:
         """Drop what has not begun: nobody waits for it."""
@@ -74,18 +65,9 @@ class ServedModel:
     info: dict[str, Any]
     stamp: object
     batches: Batches
-    threads: ScoringThreads
     loaded_at: float
 
     @property
     def version(self) -> str:
         """A hash that changes whenever a score could."""
         return str(self.info["version"])
-
-    async def score(self, texts: list[str], gone: asyncio.Future[Any]) -> np.ndarray:
-        """Anomaly scores, computed together with those of other calls; cancelled if the client is `gone`."""
-        return await self.batches.score(texts, gone)
-
-    async def explain(self, texts: list[str], gone: asyncio.Future[Any]) -> list[dict[str, Any]]:
-        """Explanations, as plain data."""
-        return await self.threads.explain(self.model, texts, gone)

@@ -1,10 +1,14 @@
-"""Small helpers for ASGI middleware."""
+"""What ASGI middleware is made of: checks, which may answer a request before the app, and the headers they read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+# Gives the answer to a request that must not reach the app; None for any other.
+Check = Callable[[Scope], Response | None]
 
 # Where a request's scope keeps its parsed headers.
 _PARSED = "strays.headers"
@@ -19,11 +23,21 @@ def header(scope: Scope, name: bytes, default: str = "") -> str:
     'localhost'
     """
     values = scope.get(_PARSED)
-    if values is None:  # once for all middleware
+    if values is None:  # once for all checks
         values = scope[_PARSED] = {}
         for key, value in scope["headers"]:
             values[key] = "\x00" if key in values else value.decode("latin-1")
     return str(values.get(name, default))
+
+
+def checked(app: ASGIApp, *checks: Check) -> ASGIApp:
+    """Have the first check that has an answer give it, and the app if none has."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        answers = filter(None, (check(scope) for check in checks))
+        await next(answers, app)(scope, receive, send)
+
+    return answer
 
 
 def split(test: Callable[[Scope], bool], chosen: ASGIApp, others: ASGIApp) -> ASGIApp:
@@ -35,17 +49,11 @@ def split(test: Callable[[Scope], bool], chosen: ASGIApp, others: ASGIApp) -> AS
     return app
 
 
-class HttpOnly:
+def http_only(app: ASGIApp, lifespan: ASGIApp) -> ASGIApp:
     """Close web sockets, so that middleware sees HTTP requests only; startup and shutdown go to `lifespan`."""
 
-    def __init__(self, app: ASGIApp, lifespan: ASGIApp) -> None:
-        self._app, self._lifespan = app, lifespan
+    async def close(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "websocket.close", "code": 1008})
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
-        if scope["type"] == "http":
-            await self._app(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._lifespan(scope, receive, send)
-        else:
-            await send({"type": "websocket.close", "code": 1008})
+    others = split(lambda scope: scope["type"] == "lifespan", lifespan, close)
+    return split(lambda scope: scope["type"] == "http", app, others)

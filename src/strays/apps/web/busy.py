@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
-from fastapi.responses import Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from strays.apps.web.answers import refuse
-
-RETRY_AFTER = "1"
 
 
 class BusyError(Exception):
@@ -22,7 +20,7 @@ def busy(reason: str) -> Response:
     >>> busy("more than 800 requests are under way").status_code
     429
     """
-    return refuse(429, "busy", f"{reason}; try again in a moment", {"retry-after": RETRY_AFTER})
+    return refuse(429, "busy", f"{reason}; try again in a moment", {"retry-after": "1"})
 
 
 class RequestLimit:
@@ -36,21 +34,8 @@ class RequestLimit:
         """Handle one request."""
         self.under_way += 1
         try:
-            if self.under_way > self._most and scope["path"] not in self._exempt:
-                await busy(f"more than {self._most:,} requests are under way")(scope, receive, send)
-            else:
-                await self._app(scope, receive, send)
+            is_refused = self.under_way > self._most and scope["path"] not in self._exempt
+            app = busy(f"more than {self._most:,} requests are under way") if is_refused else self._app
+            await app(scope, receive, send)
         finally:
             self.under_way -= 1
-
-
-class RefuseWhileBusy:
-    """Refuse requests before their body is read while `reason` gives a reason to."""
-
-    def __init__(self, app: ASGIApp, reason: Callable[[], str | None]) -> None:
-        self._app, self._reason = app, reason
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        reason = self._reason()
-        await (self._app if reason is None else busy(reason))(scope, receive, send)

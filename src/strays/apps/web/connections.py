@@ -23,14 +23,14 @@ class LimitedConnection(H11Protocol):
         super().connection_made(transport)
         self._idle_since = time.monotonic()
         if len(self.connections) > self._max_connections:
-            ours = [one for one in self.connections if isinstance(one, LimitedConnection)]
-            open_ones = [one for one in ours if not one.transport.is_closing()]
+            everyone: set[Any] = self.connections
+            open_ones = [one for one in everyone if not one.transport.is_closing()]
             if len(open_ones) > self._max_connections:
                 idle = [one for one in open_ones if one.is_idle]  # at least the new one
                 min(idle, key=lambda one: one._idle_since).transport.abort()
 
     def on_response_complete(self) -> None:
-        """Count as idle from now on, until the next request."""
+        """Be idle from now on, until the next request."""
         self._idle_since = time.monotonic()
         super().on_response_complete()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -23,15 +24,11 @@ class DrainRefused:
     """
 
     def __init__(self, app: ASGIApp, seconds: float, seconds_by_status: Mapping[int, float]) -> None:
-        self._app = app
-        self._seconds, self._seconds_by_status = seconds, seconds_by_status
+        self._app, self._seconds, self._seconds_by_status = app, seconds, seconds_by_status
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if header(scope, b"content-length", "0") == "0" and not header(scope, b"transfer-encoding"):
-            await self._app(scope, receive, send)
-            return
-        unread = True
+        unread = header(scope, b"content-length", "0") != "0" or bool(header(scope, b"transfer-encoding"))
 
         async def receive_noted() -> Message:
             nonlocal unread
@@ -41,22 +38,14 @@ class DrainRefused:
 
         async def send_drained(message: Message) -> None:
             if unread and message["type"] == "http.response.start" and message["status"] >= 400:
-                await self._drain(receive_noted, message["status"])
+                seconds, left = self._seconds_by_status.get(message["status"], self._seconds), MAX_BYTES
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(seconds):
+                        while seconds and unread and left > 0:
+                            left -= len((await receive_noted()).get("body", b""))
             await send(message)
 
-        await self._app(scope, receive_noted, send_drained)
-
-    async def _drain(self, receive: Receive, status: int) -> None:
-        seconds = self._seconds_by_status.get(status, self._seconds)
-        if not seconds:
-            return
-        left = MAX_BYTES
-        try:
-            async with asyncio.timeout(seconds):
-                while left > 0:
-                    message = await receive()
-                    left -= len(message.get("body", b""))
-                    if not message.get("more_body", False):
-                        return
-        except TimeoutError:
-            return
+        if unread:
+            await self._app(scope, receive_noted, send_drained)
+        else:
+            await self._app(scope, receive, send)

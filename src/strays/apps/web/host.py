@@ -10,25 +10,22 @@ from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import Response
+from starlette.types import Scope
 
 from strays.apps.web.answers import refuse
-from strays.apps.web.asgi import header
+from strays.apps.web.asgi import Check, header
 
 
-class TrustedHost:
+def trusted_host(is_allowed: Callable[[str], bool], *, remedy: str) -> Check:
     """Refuse requests whose Host header `is_allowed` does not accept; `remedy` tells what to do about it."""
 
-    def __init__(self, app: ASGIApp, is_allowed: Callable[[str], bool], *, remedy: str) -> None:
-        self._app, self._is_allowed = app, is_allowed
-        self._message = f"Host header not allowed; {remedy}"
+    def check(scope: Scope) -> Response | None:
+        if is_allowed(header(scope, b"host")):
+            return None
+        return refuse(421, "wrong_host", f"Host header not allowed; {remedy}")
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        if self._is_allowed(header(scope, b"host")):
-            await self._app(scope, receive, send)
-        else:
-            await refuse(421, "wrong_host", self._message)(scope, receive, send)
+    return check
 
 
 def loopback(port: int) -> Callable[[str], bool]:
@@ -55,16 +52,8 @@ def names_and_addresses(names: Iterable[str]) -> Callable[[str], bool]:
     def is_allowed(host: str) -> bool:
         try:
             name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
+            return name.rstrip(".") in allowed or ip_address(name) is not None
+        except ValueError:  # no host, or no address
             return False
-        return name.rstrip(".") in allowed or _is_address(name)
 
     return is_allowed
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 
 from strays.errors import StraysError, UsageError
 
@@ -14,27 +15,22 @@ def require_extra(what: str, extra: str, *packages: str) -> None:
     """Raise if packages needed to serve `what` are not installed."""
     from importlib.util import find_spec
 
-    missing = [package for package in packages if find_spec(package) is None]
-    if missing:
-        raise StraysError(
-            f"serving {what} needs {', '.join(missing)}; install what is missing with: pip install 'strays[{extra}]'"
-        )
+    if missing := ", ".join(package for package in packages if find_spec(package) is None):
+        words = f"serving {what} needs {missing}; install what is missing with: pip install 'strays[{extra}]'"
+        raise StraysError(words)
 
 
 def bind(port: int, host: str = LOOPBACK, before: int | None = None) -> socket.socket:
     """A listening socket. Port 0 takes the port used `before` if it is free, else any free one."""
     if not port and before:
-        try:
+        with suppress(UsageError):  # another program has it now
             return bind(before, host)
-        except UsageError:
-            pass  # another program has it now
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         bound = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
-        raise UsageError(
-            f"{{host}} is {host!r:.80}, which is not an address of this machine ({error.strerror})", param="host"
-        ) from error
+        words = f"{{host}} is {host!r:.80}, which is not an address of this machine ({error.strerror})"
+        raise UsageError(words, param="host") from error
     if os.name == "posix":  # elsewhere it would let another program take the port as well
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -42,7 +38,6 @@ def bind(port: int, host: str = LOOPBACK, before: int | None = None) -> socket.s
         bound.listen(2048)  # now nobody else gets it, however long loading takes
     except OSError as error:
         bound.close()
-        raise UsageError(
-            f"port {port} cannot be used ({error.strerror}); choose another with {{port}}", param="port"
-        ) from error
+        words = f"port {port} cannot be used ({error.strerror}); choose another with {{port}}"
+        raise UsageError(words, param="port") from error
     return bound

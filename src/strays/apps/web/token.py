@@ -5,27 +5,26 @@ from __future__ import annotations
 import hmac
 from collections.abc import Collection
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import Response
+from starlette.types import Scope
 
 from strays.apps.web.answers import refuse
-from strays.apps.web.asgi import header
+from strays.apps.web.asgi import Check, header
 
 
-class BearerToken:
+def bearer_token(token: str, *, open_to_all: Collection[tuple[str, str]] = ()) -> Check:
     """Refuse requests without `Authorization: Bearer TOKEN`, except `open_to_all`, pairs of method and path."""
+    expected = token.encode()
 
-    def __init__(self, app: ASGIApp, token: str, *, open_to_all: Collection[tuple[str, str]] = ()) -> None:
-        self._app, self._token, self._open_to_all = app, token.encode(), open_to_all
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        if (scope["method"], scope["path"]) in self._open_to_all or has_bearer(scope, self._token):
-            await self._app(scope, receive, send)
-            return
+    def check(scope: Scope) -> Response | None:
+        if (scope["method"], scope["path"]) in open_to_all or has_bearer(scope, expected):
+            return None
         code, message = "no_token", "expected the header Authorization: Bearer TOKEN"
         if header(scope, b"authorization"):
             code, message = "wrong_token", "the token is wrong"
-        await refuse(401, code, message, {"www-authenticate": "Bearer"})(scope, receive, send)
+        return refuse(401, code, message, {"www-authenticate": "Bearer"})
+
+    return check
 
 
 def has_bearer(scope: Scope, token: bytes) -> bool:

@@ -1,28 +1,50 @@
-"""Buffered body: the app gets a body whole or not at all, so that it never waits for a client that sends slowly."""
+"""Body: it must be JSON (415), not too large (413), and arrive whole (400) and in time (408)."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
-from fastapi.responses import Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from strays.apps.web.answers import refuse
+from strays.apps.web.asgi import Check, header
 from strays.apps.web.busy import busy
 
 
-class BufferedBody:
-    """Read the whole body before the app runs, and tell the app if the client leaves meanwhile.
+def json_only(scope: Scope) -> Response | None:
+    """Refuse a body that does not say it is JSON. A form of another site's page cannot send that type."""
+    if header(scope, b"content-type").partition(";")[0].strip().lower() == "application/json":
+        return None
+    return refuse(415, "not_json", "expected Content-Type: application/json")
 
-    A body that takes longer than `max_seconds` is refused (408), one that breaks off too (400), and one for which
-    there is no room beside those of the other requests under way (429): together they may hold `max_held_bytes`.
+
+def length_limit(max_bytes: int) -> Check:
+    """Refuse a body whose Content-Length is too large, or none."""
+
+    def check(scope: Scope) -> Response | None:
+        length = header(scope, b"content-length", "0")
+        fits = length.isdecimal() and len(length) < 20 and int(length) <= max_bytes
+        return None if fits else _too_large(max_bytes)
+
+    return check
+
+
+class BufferedBody:
+    """Read the whole body before the app runs, so that it never waits for a client; tell it if the client leaves.
+
+    A body that turns out to be too large is refused (413), and one that takes longer than `max_seconds` (408), breaks
+    off (400), or has no room beside those of other requests (429): together they may hold `max_held_bytes`.
 
     The request's state gets `body_bytes`, how much was read, and `gone`, a future that is done once the client left.
     """
 
-    def __init__(self, app: ASGIApp, *, max_seconds: float, max_held_bytes: int) -> None:
-        self._app = app
+    def __init__(
+        self, app: ASGIApp, max_bytes: int, *, max_seconds: float | None = None, max_held_bytes: float = math.inf
+    ) -> None:
+        self._app, self._max_bytes = app, max_bytes
         self._max_seconds, self._max_held_bytes = max_seconds, max_held_bytes
         self._held_bytes = 0
 
@@ -61,10 +83,16 @@ class BufferedBody:
                     parts.append(message.get("body", b""))
                     state["body_bytes"] += len(parts[-1])
                     self._held_bytes += len(parts[-1])
+                    if state["body_bytes"] > self._max_bytes:
+                        return _too_large(self._max_bytes)
                     if self._held_bytes > self._max_held_bytes:
                         return busy("too many large bodies are under way")
                     if not message.get("more_body", False):
                         return b"".join(parts)
         except TimeoutError:
-            message_ = f"the body did not arrive within {self._max_seconds:g} seconds"
-            return refuse(408, "too_slow", message_, {"connection": "close"})
+            words = f"the body did not arrive within {self._max_seconds:g} seconds"
+            return refuse(408, "too_slow", words, {"connection": "close"})
+
+
+def _too_large(max_bytes: int) -> Response:
+    return refuse(413, "too_large", f"expected a body of at most {max_bytes:,} bytes")
