@@ -144,7 +144,7 @@ class AISVDD(SphereDetector):
         learning rate and three epochs hardly move the weights.
         """
         if study not in PAPER_SIZES:
-            raise UsageError(f"no paper settings for {study!r}; expected one of {', '.join(PAPER_SIZES)}")
+            raise UsageError(f"{{study}} is {study!r}; must be one of {', '.join(PAPER_SIZES)}", param="study")
         hidden_size, latent_size, batch_size = PAPER_SIZES[study]
         return cls(
             hidden_size=hidden_size,
@@ -200,8 +200,9 @@ class AISVDD(SphereDetector):
         if self.anomaly_weight is None:
             if n_anomalies >= n_normals:
                 raise DataError(
-                    f"{n_anomalies} anomalies against {n_normals} normal or unlabelled rows: with anomaly_weight=None "
-                    "AI-SVDD needs more normals than anomalies; set anomaly_weight=0.25 or add normals"
+                    f"{n_anomalies} anomalies against {n_normals} normal or unlabelled rows: with "
+                    "{anomaly_weight}=None AI-SVDD needs more normals than anomalies; set it to 0.25 or add normals",
+                    param="anomaly_weight",
                 )
             each = 1.0
         else:

@@ -122,7 +122,7 @@ class DeepSVDD(SphereDetector):
     def from_paper(cls, study: str = "5.1", random_state: int | None = None) -> Self:
         """The paper's settings for one of its experiments: '5.1', '5.2-ag', '5.2-yelp', '5.2-rct' or '5.3'."""
         if study not in PAPER_SIZES:
-            raise UsageError(f"no paper settings for {study!r}; expected one of {', '.join(PAPER_SIZES)}")
+            raise UsageError(f"{{study}} is {study!r}; must be one of {', '.join(PAPER_SIZES)}", param="study")
         hidden_size, latent_size, batch_size = PAPER_SIZES[study]
         return cls(
             hidden_size=hidden_size,

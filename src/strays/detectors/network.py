@@ -167,5 +167,6 @@ def refuse_collapse(distance: np.ndarray, reference: float, method: str) -> None
         raise CollapseError(
             f"{method} collapsed: its network maps the training rows to nearly one point (root mean square distance to "
             f"the centre {rms:.1e}, before training {reference:.1e}), so its scores would mean nothing. Lower "
-            "learning_rate or epochs, use activation='leaky_relu', or give it known anomalies to learn from."
+            "{learning_rate} or {epochs}, use {activation}='leaky_relu', or give it known anomalies to learn from.",
+            param=("learning_rate", "epochs", "activation"),
         )

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from strays.detectors import DETECTORS, Detector, detector_class
+from strays.encoders import Encoder
 from strays.errors import DataError, UsageError
 from strays.model.calibration import MOST_KEPT
 
@@ -68,6 +69,14 @@ class FitSummary:
         )
 
 
+def check_settings(held_out: float | None, keep_examples: int) -> None:
+    """Raise unless a model can be fitted so."""
+    if held_out is not None and not 0 < held_out < 1:
+        raise UsageError(f"{{held_out}} is {held_out}; must be strictly between 0 and 1, or None", param="held_out")
+    if keep_examples < 0:
+        raise UsageError(f"{{keep_examples}} is {keep_examples}; must be 0 or more", param="keep_examples")
+
+
 def make_detector(asked: str | Detector, random_state: int | None) -> Detector:
     """An unfitted detector by name, or like the object given; one that takes a seed and has none gets this one."""
     if isinstance(asked, str):
@@ -110,6 +119,15 @@ def require_variety(texts: list[str], y: np.ndarray) -> None:
         raise DataError(
             f"got {len(texts)} texts, {len(presumed_normal)} of them normal or unlabelled and different from one "
             f"another; expected at least {FEWEST_TEXTS} such texts to tell what is normal, better a hundred"
+        )
+
+
+def require_different(X: np.ndarray, encoder: Encoder) -> None:
+    """Raise where an encoder gives all texts one embedding."""
+    if not np.ptp(X, axis=0).any():
+        raise DataError(
+            f"the encoder {encoder!r} cannot tell these texts apart: all {len(X)} get one embedding. Choose an encoder "
+            "made for their language"
         )
 
 

@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator, clone
 from strays.detectors import Detector
 from strays.encoders import Encoder, Progress, load_encoder
 from strays.encoders.base import check_embeddings, check_texts, without_cache
-from strays.errors import DataError, ModelError, UsageError
+from strays.errors import ModelError, UsageError
+from strays.model import fitting
 from strays.model.calibration import Calibration, threshold
 from strays.model.cascade import Cascade, static_encoder_of
 from strays.model.examples import Examples
 from strays.model.explanation import Explanation, explain_texts
-from strays.model.fitting import FitSummary, fit_and_hold_out, make_detector, require_variety
 from strays.model.labels import parse_labels
 from strays.model.persistence import VERSION_LENGTH, ModelState, describe, fingerprint, load_state, save_state
 from strays.model.scores import RawScores, Scores
@@ -113,35 +113,26 @@ class TextOutlierDetector(BaseEstimator):
         `embeddings` are the encoder's own, one row for each text, where they are at hand. `progress` is
         called with (texts done, texts in all) while they are encoded.
         """
-        if self.held_out is not None and not 0 < self.held_out < 1:
-            raise UsageError(
-                f"{{held_out}} is {self.held_out}; must be strictly between 0 and 1, or None", param="held_out"
-            )
-        if self.keep_examples < 0:
-            raise UsageError(f"{{keep_examples}} is {self.keep_examples}; must be 0 or more", param="keep_examples")
+        fitting.check_settings(self.held_out, self.keep_examples)
         self._expected_fingerprint = None
         texts = check_texts(texts)
         y = parse_labels(labels, len(texts))
-        require_variety(texts, y)
-        detector = make_detector(self.detector, self.random_state)
+        fitting.require_variety(texts, y)
+        detector = fitting.make_detector(self.detector, self.random_state)
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         cheap = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
         X = self._embed(texts, progress) if embeddings is None else check_embeddings(embeddings, texts)
-        if not np.ptp(X, axis=0).any():
-            raise DataError(
-                f"the encoder {self.encoder_!r} cannot tell these texts apart: all {len(texts)} get one embedding. "
-                "Choose an encoder made for their language"
-            )
-        fitted = fit_and_hold_out(detector, X, y, self.held_out, self.random_state)
-        self.detector_ = fitted.detector
+        fitting.require_different(X, self.encoder_)
+        found = fitting.fit_and_hold_out(detector, X, y, self.held_out, self.random_state)
+        self.detector_ = found.detector
         self.training_scores_ = self.detector_.anomaly_score(X)
-        self.calibration_ = Calibration.from_scores(fitted.held_out_scores, self.training_scores_)
+        self.calibration_ = Calibration.from_scores(found.held_out_scores, self.training_scores_)
         self.threshold_ = self.calibration_.default_threshold()
         self.examples_ = Examples.choose(texts, X, y, self.keep_examples)
         self.cascade_ = (
-            Cascade.fit(cheap, texts, *fitted.scores_as_if_unseen(self.training_scores_, y)) if cheap else None
+            Cascade.fit(cheap, texts, *found.scores_as_if_unseen(self.training_scores_, y)) if cheap else None
         )
-        self.summary_ = FitSummary.of(y, fitted)
+        self.summary_ = fitting.FitSummary.of(y, found)
         return self
 
     # ---- scoring -----------------------------------------------------------------------------------------------------
