@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from strays import TextOutlierDetector
+from strays.apps.review.open_project import open_desk
+from strays.jobs.score import no_bar
 
 DATA = Path(__file__).parent / "data" / "0.1"
 
@@ -41,8 +43,13 @@ def test_a_saved_copy_is_the_same_model(tmp_path: Path) -> None:
     assert model.version == "ddcb583f3bdc1ff6"
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    for name in ("pile.csv", "pile.csv.strays"):
-        shutil.copy(DATA / name, tmp_path)
-    return tmp_path / "pile.csv"
+@pytest.mark.parametrize("name", ["pile.csv", "pile.csv.strays"])
+def test_a_project_opens_with_its_verdicts(name: str, tmp_path: Path) -> None:
+    for file in ("pile.csv", "pile.csv.strays"):
+        shutil.copy(DATA / file, tmp_path)
+    desk = open_desk(str(tmp_path / name), progress=no_bar)
+    now = desk.snapshot
+    said = {now.project.ids[place]: event.verdict for place, event in now.verdicts.standing.items()}
+    assert said == {1: "anomaly", 2: "normal", 3: "skip", 4: "anomaly"}  # that of text 5 was undone
+    desk.judge([5], "normal", "bob", "d")
+    assert len(desk.snapshot.verdicts.standing) == 5
