@@ -27,7 +27,7 @@ from strays.engines.ray.nodes import Actor, read_chunks, require_same_here
 from strays.engines.ray.pool import Pool, pool_for
 from strays.errors import ClusterError, DataError, StraysWarning, UsageError
 from strays.jobs.score import Plan, Remaining, Scorer
-from strays.jobs.score.write import ChunkWriter
+from strays.jobs.score.plan import ChunkWriter
 from strays.tables import InputFile
 from tests.jobs.score.standin import Estimating, StandIn, Stop, everything_in, rows, run, stop, when_done, write
 

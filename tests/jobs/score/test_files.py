@@ -9,7 +9,7 @@ import pytest
 
 from strays.errors import DataError, UsageError
 from strays.jobs.score import WrittenChunk
-from strays.jobs.score.write import part_stems
+from strays.jobs.score.to_folder import part_stems
 from strays.tables import open_table
 from tests.jobs.score.standin import ALL, StandIn, everything_in, read_parts, rows, run, write
 

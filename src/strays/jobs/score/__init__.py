@@ -4,9 +4,8 @@ score_files -> Job -> Engine.run(model, plan, what is left, progress) -> chunks 
 """
 
 from strays.jobs.score.chunks import Remaining, ScoredChunk, Task, WrittenChunk
-from strays.jobs.score.engine import Engine
 from strays.jobs.score.files import score_files
-from strays.jobs.score.plan import Plan
+from strays.jobs.score.plan import Engine, Plan
 from strays.jobs.score.progress import OpenProgress, RowProgress, no_bar
 from strays.jobs.score.rows import SCORE_FIELDS, Scorer, ScoreSummary, flag_rows, score_texts
 from strays.jobs.score.stream import check_output, score_table, stream_format, write_scored

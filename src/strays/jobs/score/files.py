@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from strays.errors import DataError, UsageError
-from strays.jobs.score.engine import Engine
 from strays.jobs.score.job import Job
+from strays.jobs.score.plan import Engine
 from strays.jobs.score.progress import RowProgress
 from strays.jobs.score.rows import Scorer, ScoreSummary
-from strays.jobs.score.stream import score_table, stream_format
+from strays.jobs.score.stream import score_table
 from strays.jobs.score.to_file import score_to_file
 from strays.jobs.score.to_folder import score_to_folder
 from strays.tables import PART_ROWS, find_files, format_of, open_table
@@ -55,9 +55,9 @@ def score_files(
             return score_table(
                 model,
                 table,
-                table.text_column(text_column),
                 out,
-                out_format=stream_format(table, out, out_format),
+                text_column=text_column,
+                out_format=out_format,
                 strict=strict,
                 safe_cells=safe_cells,
                 progress=progress.reach,
@@ -68,7 +68,7 @@ def score_files(
         source=source,
         out=out,
         inputs=find_files(source, format),
-        asked_column=text_column,
+        text_column=text_column,
         out_format=out_format,
         part_rows=part_rows,
         strict=strict,

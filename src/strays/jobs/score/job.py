@@ -18,13 +18,11 @@ import numpy as np
 
 from strays import __version__
 from strays.errors import DataError, NoRowsError
-from strays.jobs.score.chunks import DoneChunk, Key, Remaining, ScoredChunk, WrittenChunk
-from strays.jobs.score.engine import Engine
+from strays.jobs.score.chunks import DoneChunk, Key, Remaining
 from strays.jobs.score.manifest import Manifest
-from strays.jobs.score.plan import Plan, open_input
+from strays.jobs.score.plan import ChunkWriter, Engine, Plan, open_input
 from strays.jobs.score.progress import RowProgress
 from strays.jobs.score.rows import Scorer, flag_rows
-from strays.jobs.score.write import ChunkWriter
 from strays.model.scores import RawScores, Scores
 from strays.tables import InputFile, InputFiles, Table
 
@@ -37,7 +35,7 @@ class Job:
     source: str
     out: str
     inputs: InputFiles
-    asked_column: str | None
+    text_column: str | None
     out_format: str | None
     part_rows: int
     strict: bool
@@ -55,7 +53,7 @@ class Job:
         The text column is the one named; else the first file tells which, and all files must have it.
         """
         in_folder, tables = Path(self.source).is_dir(), dict[str, Table]()
-        text_column = self.asked_column
+        text_column = self.text_column
         for file in self.inputs.files if text_column is None else ():
             if table := open_input(file, in_folder=in_folder, tables=tables):
                 text_column = table.text_column()
@@ -90,12 +88,16 @@ class Job:
         A file of the same size and time of change as in `states` is trusted. The chunks done of any other are read
         again and compared, so that a file that was only touched, or repaired behind them, does not stop the job.
         """
-        self._require_all_there(done)
-        by_file: dict[str, dict[int, DoneChunk]] = {}
+        by_file: dict[str, dict[int, DoneChunk]] = {file.name: {} for file in self.inputs.files}
         for (name, row), chunk in done.items():
-            by_file.setdefault(name, {})[row] = chunk
+            if name not in by_file:
+                raise cannot_resume(
+                    f"{name}: rows of this file were scored by the earlier run, but it is no longer in {self.source}; "
+                    "put it back"
+                )
+            by_file[name][row] = chunk
         for file in self.inputs.files:
-            mine = by_file.get(file.name, {})
+            mine = by_file[file.name]
             self.states[file.name] = state = file.state()
             if mine and states[file.name] != state:
                 self._require_same_rows(file, mine, states[file.name])
@@ -104,15 +106,6 @@ class Job:
                 first, before = first + mine[first].rows, before + 1
             if first not in mine:
                 yield Remaining(file, state, first, before, tuple(sorted(row for row in mine if row > first)))
-
-    def _require_all_there(self, done: Iterable[Key]) -> None:
-        names = {file.name for file in self.inputs.files}
-        for name, _ in done:
-            if name not in names:
-                raise cannot_resume(
-                    f"{name}: rows of this file were scored by the earlier run, but it is no longer in {self.source}; "
-                    "put it back"
-                )
 
     def _require_same_rows(self, file: InputFile, done: Mapping[int, DoneChunk], was: tuple[int, int]) -> None:
         left = dict(done)
@@ -132,7 +125,7 @@ class Job:
 
     # ---- doing it ----------------------------------------------------------------------------------------------------
 
-    def run(self, left: Iterable[Remaining], writer: ChunkWriter | None = None) -> Iterator[ScoredChunk | WrittenChunk]:
+    def run(self, left: Iterable[Remaining], writer: ChunkWriter | None = None) -> Iterator[DoneChunk]:
         """Have the engine do what is left; with a writer, chunks come back written."""
         return self.engine.run(self.model, replace(self.plan, writer=writer), left, self.progress)
 

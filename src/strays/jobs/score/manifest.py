@@ -164,9 +164,9 @@ class Manifest:
 
     # ---- recording ---------------------------------------------------------------------------------------------------
 
-    def add(self, chunk: ScoredChunk | WrittenChunk) -> None:
+    def add(self, chunk: DoneChunk) -> None:
         """Record that a chunk is done, and keep its scores if its rows are not written yet; all is on the disk then."""
-        done = chunk if isinstance(chunk, WrittenChunk) else self._keep_scores(chunk)
+        done = self._keep_scores(chunk) if isinstance(chunk, ScoredChunk) else chunk
         kind = next(kind for kind, class_ in KINDS.items() if isinstance(done, class_))
         self._put({"kind": kind} | asdict(done))
         self._count(done)

@@ -1,17 +1,43 @@
-"""How a job reads, scores and finishes its chunks, in whichever process has the model and sees the files."""
+"""How a job reads, scores and writes its chunks, in whichever process has the model and sees the files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
 from strays.encoders import Progress
 from strays.errors import NoRowsError
 from strays.jobs.corpus import no_text
-from strays.jobs.score.chunks import Remaining, ScoredChunk, Task, WrittenChunk, require_unchanged
-from strays.jobs.score.rows import Scorer, flag_rows, score_texts
-from strays.jobs.score.write import ChunkWriter
-from strays.tables import Chunk, InputFile, Table, cut, open_table, texts_of
+from strays.jobs.score.chunks import DoneChunk, Remaining, ScoredChunk, Task, WrittenChunk, require_unchanged
+from strays.jobs.score.progress import RowProgress
+from strays.jobs.score.rows import Scorer, flag_rows, score_texts, scored_schema, write_scored_rows
+from strays.model.scores import Scores
+from strays.tables import OUTPUT_FORMATS, Chunk, InputFile, Table, cut, open_table, texts_of
+
+
+@dataclass(frozen=True)
+class ChunkWriter:
+    """Writes chunks to files of their own (parts), whose names begin with the `stems` of their input files."""
+
+    folder: str
+    stems: dict[str, str]
+    format: str | None
+    safe_cells: bool
+
+    def write(self, task: Task, scores: Scores) -> WrittenChunk:
+        """Write a chunk with its scores; the file is complete and on the disk when this returns."""
+        rows, format = task.chunk.rows, self.format or task.file.format
+        format = format if format in OUTPUT_FORMATS else "parquet"
+        name = f"{self.stems[task.file.name]}-{task.number:05}.{format}"
+        path = Path(self.folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        schema = scored_schema(rows.schema, task.file.path, estimates=scores.by_full is not None)
+        written = write_scored_rows(str(path), schema, format, self.safe_cells, [(rows, scores)])
+        facts, size = task.facts(scores.anomaly_score), path.stat().st_size
+        return WrittenChunk(**facts, out=name, bytes=size, flagged=written.n_flagged, by_full=written.n_by_full)
 
 
 @dataclass(frozen=True)
@@ -70,3 +96,17 @@ def open_input(file: InputFile, *, in_folder: bool, tables: dict[str, Table]) ->
     if file.format == "jsonl":  # all of it was read to know its columns
         tables[file.name] = table
     return table
+
+
+class Engine(Protocol):
+    """What carries out a plan: this process, or others (strays.engines)."""
+
+    @property
+    def pipes(self) -> bool:
+        """Whether a job of this engine may read stdin and write stdout."""
+
+    def ready(self) -> AbstractContextManager[object]:
+        """Start what it works with, or raise; a new job waits for this before it writes anything."""
+
+    def run(self, model: Scorer, plan: Plan, left: Iterable[Remaining], progress: RowProgress) -> Iterator[DoneChunk]:
+        """Every chunk that is left, done as planned, in order; the caller records each before it asks for the next."""

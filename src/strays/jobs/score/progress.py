@@ -51,7 +51,7 @@ class RowProgress:
 
     def reach(self, done: int) -> None:
         """So many rows are done in all."""
-        self._done, self._new = done, self._new + done - self._done
+        self._done, self._new, self._in_hand = done, self._new + done - self._done, 0
         self.within(0, 1)
 
     def take(self, rows: int) -> None:
@@ -65,8 +65,7 @@ class RowProgress:
 
     def finish(self) -> None:
         """The rows in hand are done."""
-        self.within(1, 1)
-        self._done, self._new, self._in_hand = self._done + self._in_hand, self._new + self._in_hand, 0
+        self.reach(self._done + self._in_hand)
 
     @property
     def rows_per_second(self) -> float | None:

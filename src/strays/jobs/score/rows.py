@@ -1,9 +1,9 @@
-"""Rows and their scores: what a model must offer, how texts become scores, and which columns are added."""
+"""Rows and their scores: what a model must offer, how texts become scores, which columns are added and written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from strays.encoders import Progress
 from strays.errors import DataError
 from strays.model.calibration import Threshold
 from strays.model.scores import RawScores, Scores
+from strays.tables import open_writer
 
 # What is added to a row; null where the row has no text.
 SCORE_FIELDS = (
@@ -54,9 +55,9 @@ class ScoreSummary:
     rows_per_second counts what this run scored, and is None where that was nothing.
     """
 
-    n_rows: int
-    n_without_text: int
-    n_flagged: int
+    n_rows: int = 0
+    n_without_text: int = 0
+    n_flagged: int = 0
     n_files: int = 1
     n_parts: int = 1
     n_resumed_rows: int = 0
@@ -66,32 +67,14 @@ class ScoreSummary:
     # How many rows the model itself scored, in a cascade.
     n_by_full: int | None = None
 
-
-@dataclass
-class Tally:
-    """Counts rows as they are written."""
-
-    n_rows: int = 0
-    n_without_text: int = 0
-    n_flagged: int = 0
-    n_by_full: int = 0
-
-    def add(self, scores: Scores) -> None:
-        """Count some rows, one score each."""
-        self.n_rows += len(scores.anomaly_score)
-        self.n_without_text += int(np.isnan(scores.anomaly_score).sum())
-        self.n_flagged += int(scores.flagged.sum())
-        self.n_by_full += 0 if scores.by_full is None else int(scores.by_full.sum())
-
-    def summary(self, *, estimates: bool, n_files: int = 1, ignored: tuple[str, ...] = ()) -> ScoreSummary:
-        """What became of all rows."""
-        return ScoreSummary(
-            self.n_rows,
-            self.n_without_text,
-            self.n_flagged,
-            n_files=n_files,
-            ignored=ignored,
-            n_by_full=self.n_by_full if estimates else None,
+    def plus(self, scores: Scores) -> ScoreSummary:
+        """The summary with some more rows, one score each."""
+        return replace(
+            self,
+            n_rows=self.n_rows + len(scores.anomaly_score),
+            n_without_text=self.n_without_text + int(np.isnan(scores.anomaly_score).sum()),
+            n_flagged=self.n_flagged + int(scores.flagged.sum()),
+            n_by_full=None if scores.by_full is None else (self.n_by_full or 0) + int(scores.by_full.sum()),
         )
 
 
@@ -134,8 +117,20 @@ def require_free(columns: list[str], name: str, fields: Sequence[pa.Field]) -> N
         raise DataError(f"{name}: already has a column {taken[0]!r}; rename or drop it before scoring")
 
 
-def scored_rows(rows: pa.Table, scores: Scores, schema: pa.Schema) -> list[pa.RecordBatch]:
-    """The rows with their scores beside them."""
+def write_scored_rows(
+    out: str, schema: pa.Schema, format: str | None, safe_cells: bool, parts: Iterable[tuple[pa.Table, Scores]]
+) -> ScoreSummary:
+    """Write rows with their scores beside them to one file, and count them."""
+    summary = ScoreSummary()
+    with open_writer(out, schema, format, safe_cells=safe_cells) as write:
+        for rows, scores in parts:
+            for batch in _scored_batches(rows, scores, schema):
+                write(batch)
+            summary = summary.plus(scores)
+    return summary
+
+
+def _scored_batches(rows: pa.Table, scores: Scores, schema: pa.Schema) -> list[pa.RecordBatch]:
     absent = np.isnan(scores.anomaly_score)
     columns = [scores.anomaly_score, scores.p_value, scores.flagged]
     if scores.by_full is not None:

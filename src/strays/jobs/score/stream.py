@@ -10,56 +10,57 @@ import pyarrow as pa
 
 from strays.errors import DataError, UsageError
 from strays.jobs.corpus import no_text
-from strays.jobs.score.rows import Scorer, ScoreSummary, Tally, flag_rows, score_texts, scored_rows, scored_schema
+from strays.jobs.score.rows import Scorer, ScoreSummary, flag_rows, score_texts, scored_schema, write_scored_rows
 from strays.model.scores import RawScores, Scores
-from strays.tables import Table, open_writer, output_format
+from strays.tables import Table, output_format, texts_of
 
 
 def score_table(
     model: Scorer,
     table: Table,
-    text_column: str,
     out: str,
     *,
-    out_format: str | None = None,
-    strict: bool = False,
-    safe_cells: bool = False,
-    progress: Callable[[int], None] | None = None,
+    text_column: str | None,
+    out_format: str | None,
+    strict: bool,
+    safe_cells: bool,
+    progress: Callable[[int], None],
 ) -> ScoreSummary:
     """Score every row of a table and write all its columns and the scores; calls progress with the rows done so far."""
+    column, out_format = table.text_column(text_column), stream_format(table, out, out_format)
     check_output(table, out, out_format, estimates=model.estimates)
 
-    def batch_scores() -> Iterator[RawScores]:
+    def scored() -> Iterator[tuple[pa.Table, RawScores]]:
         done = 0
-        for texts in table.texts(text_column):
+        for batch in table.batches():
+            texts = texts_of(batch, column)
             if strict and None in texts:
                 raise no_text(table.name, done + texts.index(None))
-            yield score_texts(model, texts)
-            done += len(texts)
-            if progress:
-                progress(done)
+            yield pa.Table.from_batches([batch]), score_texts(model, texts)
+            done += len(batch)
+            progress(done)
 
     if model.threshold_.together:
         # Which rows are flagged is known only when all are scored; their scores alone fit in memory.
-        whole = RawScores(np.concatenate([scores.anomaly_score for scores in batch_scores()]))
+        whole = RawScores(np.concatenate([scores.anomaly_score for _, scores in scored()]))
         return write_scored(table, out, flag_rows(model, whole), out_format=out_format, safe_cells=safe_cells)
-    one_by_one = (flag_rows(model, scores) for scores in batch_scores())
-    return _write(table, out, one_by_one, out_format, safe_cells, estimates=model.estimates)
+    schema = scored_schema(table.schema, table.name, estimates=model.estimates)
+    flagged = ((rows, flag_rows(model, scores)) for rows, scores in scored())
+    return write_scored_rows(out, schema, out_format, safe_cells, flagged)
 
 
 def write_scored(
     table: Table, out: str, scores: Scores, *, out_format: str | None = None, safe_cells: bool = False
 ) -> ScoreSummary:
     """Write a table's rows with scores that are known already, one for each row, NaN where a row has no text."""
-    check_output(table, out, out_format)
 
-    def parts() -> Iterator[Scores]:
+    def parts() -> Iterator[tuple[pa.Table, Scores]]:
         at = 0
         for batch in table.batches():
-            yield scores[at : at + len(batch)]
+            yield pa.Table.from_batches([batch]), scores[at : at + len(batch)]
             at += len(batch)
 
-    return _write(table, out, parts(), out_format, safe_cells)
+    return write_scored_rows(out, scored_schema(table.schema, table.name), out_format, safe_cells, parts())
 
 
 def check_output(table: Table, out: str, out_format: str | None = None, *, estimates: bool = False) -> None:
@@ -77,22 +78,3 @@ def stream_format(table: Table, out: str, asked: str | None) -> str | None:
     if asked or out != "-":
         return asked
     return table.format if table.format in ("csv", "tsv", "jsonl") else "jsonl"
-
-
-def _write(
-    table: Table,
-    out: str,
-    parts: Iterator[Scores],
-    out_format: str | None,
-    safe_cells: bool,
-    *,
-    estimates: bool = False,
-) -> ScoreSummary:
-    schema = scored_schema(table.schema, table.name, estimates=estimates)
-    tally = Tally()
-    with open_writer(out, schema, out_format, safe_cells=safe_cells) as write:
-        for batch, scores in zip(table.batches(), parts, strict=True):
-            for scored in scored_rows(pa.Table.from_batches([batch]), scores, schema):
-                write(scored)
-            tally.add(scores)
-    return tally.summary(estimates=estimates)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +13,9 @@ from strays.errors import DataError
 from strays.jobs.score.chunks import Key, ScoredChunk, require_unchanged
 from strays.jobs.score.job import Job, no_rows, resumable
 from strays.jobs.score.manifest import NAME, Manifest
-from strays.jobs.score.rows import ScoreSummary, Tally, scored_rows, scored_schema
+from strays.jobs.score.rows import ScoreSummary, scored_schema, write_scored_rows
 from strays.model.scores import RawScores, Scores
-from strays.tables import Table, count_rows, open_writer, output_format
+from strays.tables import Table, count_rows, output_format
 
 
 def score_to_file(job: Job) -> ScoreSummary:
@@ -56,30 +56,28 @@ def score_to_file(job: Job) -> ScoreSummary:
         summary = _write(job, schema, format, scores_of)
         if manifest:
             manifest.close(remove=True)
-    return replace(summary, n_resumed_rows=resumed, rows_per_second=speed)
+    files, ignored = len(job.inputs.files), tuple(job.inputs.ignored)
+    return replace(summary, n_files=files, ignored=ignored, n_resumed_rows=resumed, rows_per_second=speed)
 
 
 def _write(job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], Scores]) -> ScoreSummary:
     """Read the files once more and write their rows with the scores; then count what was written."""
-    tally = Tally()
-    with (
-        job.progress.bar("writing", 0, job.about_rows()),
-        open_writer(job.out, schema, format, safe_cells=job.safe_cells) as write,
-    ):
+
+    def parts() -> Iterator[tuple[pa.Table, Scores]]:
+        done = 0
         for file in job.inputs.files:
             for chunk in job.plan.chunks(file):
                 require_unchanged(file, job.states[file.name])
-                scores = scores_of((file.name, chunk.first_row))
-                for batch in scored_rows(chunk.rows, scores, schema):
-                    write(batch)
-                tally.add(scores)
-                job.progress.reach(tally.n_rows)
+                yield chunk.rows, scores_of((file.name, chunk.first_row))
+                done += len(chunk.rows)
+                job.progress.reach(done)
+
+    with job.progress.bar("writing", 0, job.about_rows()):
+        summary = write_scored_rows(job.out, schema, format, job.safe_cells, parts())
     written = count_rows(job.out, format)
-    if written != tally.n_rows:
-        raise DataError(f"{job.out}: holds {written:,} rows, but {tally.n_rows:,} were read; the check failed")
-    return tally.summary(
-        estimates=job.model.estimates, n_files=len(job.inputs.files), ignored=tuple(job.inputs.ignored)
-    )
+    if written != summary.n_rows:
+        raise DataError(f"{job.out}: holds {written:,} rows, but {summary.n_rows:,} were read; the check failed")
+    return summary
 
 
 def _tables_alike(job: Job) -> Table:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import ExitStack
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from strays.errors import DataError, UsageError
 from strays.files import remove_unfinished
-from strays.jobs.score.chunks import ScoredChunk
+from strays.jobs.score.chunks import ScoredChunk, WrittenChunk
 from strays.jobs.score.job import Job, cannot_resume, no_rows, resumable
 from strays.jobs.score.manifest import NAME, Manifest
+from strays.jobs.score.plan import ChunkWriter
 from strays.jobs.score.rows import ScoreSummary
-from strays.jobs.score.write import ChunkWriter, part_stems, remove_unlisted
 from strays.tables import OUTPUT_FORMATS, count_rows
+
+# What tells the parts of one file apart in their names.
+NUMBER = re.compile(r"-\d{5,}(?=\.[a-z]+$)")
 
 
 def score_to_folder(job: Job) -> ScoreSummary:
@@ -30,7 +35,10 @@ def score_to_folder(job: Job) -> ScoreSummary:
     with ExitStack() as stack:
         if job.restart or not (folder / NAME).exists():
             stack.enter_context(job.engine.ready())
-        _make(folder)
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise _unusable(folder, "made", error.strerror) from error
         manifest = stack.enter_context(Manifest(folder / NAME, header, restart=job.restart))
         stack.enter_context(resumable(lambda: manifest))
         remove_unfinished(folder)  # under the lock nobody else writes any
@@ -48,7 +56,7 @@ def score_to_folder(job: Job) -> ScoreSummary:
             _write(job, manifest, writer)
         remove_unfinished(folder)
         parts = manifest.parts.values()
-        remove_unlisted(folder, {part.out for part in parts})
+        _remove_unlisted(folder, {part.out for part in parts})
         _check(job, manifest)
         return ScoreSummary(
             n_rows=sum(part.rows for part in parts),
@@ -99,15 +107,41 @@ def _require_ours(folder: Path) -> None:
         raise DataError(f"{folder}: is a folder with other things in it; expected a new or empty one")
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise _unusable(folder, "made", error.strerror) from error
-
-
 def _unusable(folder: Path, what: str, why: str | None) -> DataError:
     return DataError(f"{folder}: could not be {what} ({why}); choose another {{out}}", param="out")
+
+
+def part_stems(files: list[str], written: Iterable[WrittenChunk]) -> dict[str, str]:
+    """What the names of each file's parts begin with: its name without the extension, or with it where names are alike.
+
+    Files that have parts keep their stem, whatever files were added since.
+    """
+    given = {part.file: part.out.rpartition("-")[0] for part in written}
+    short = {name: _without_extension(name) for name in files}
+    taken = Counter([*short.values(), *(stem for name, stem in given.items() if name not in short)])
+    stems = {name: given.get(name, stem if taken[stem] == 1 else name) for name, stem in short.items()}
+    if len(set(stems.values())) < len(stems):
+        alike = [name for name, stem in stems.items() if list(stems.values()).count(stem) > 1]
+        raise DataError(f"{alike[0]} and {alike[1]}: their names are too alike to name parts after them; rename one")
+    return stems
+
+
+def _without_extension(name: str) -> str:
+    path = PurePosixPath(name)
+    plain = path.name.removesuffix(".gz")
+    return str(path.with_name(plain.rpartition(".")[0] or plain))
+
+
+def _remove_unlisted(folder: Path, listed: set[str]) -> None:
+    """Remove parts named like those listed that a stopped run wrote but did not record; this run may cut other chunks.
+
+    A cluster writes some parts ahead of the manifest, and whoever reads the folder must not find their rows twice.
+    """
+    named = {NUMBER.sub("", name) for name in listed}
+    for path in folder.rglob("*-*"):
+        name = path.relative_to(folder).as_posix()
+        if NUMBER.search(name) and NUMBER.sub("", name) in named and name not in listed and path.is_file():
+            path.unlink()
 
 
 def _check(job: Job, manifest: Manifest) -> None:
