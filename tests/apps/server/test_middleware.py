@@ -247,7 +247,7 @@ def test_it_is_not_ready_while_a_model_loads(model_folder: Path) -> None:
 
     shared = {"limits": Limits(), "metrics": Metrics(), "log": Log()}
     registry = ModelRegistry({"farm": str(model_folder)}, TextOutlierDetector.load, **shared)
-    app = make_app(registry, explanations=True, has_token=False)
+    app = make_app(registry, explanations=True, has_token=False, lifespan=None)
     with client_of(app, "http://localhost") as client:
         assert client.get("/health").status_code == 200
         assert [error(client.get(path)) for path in ("/ready", "/v1/model")] == [(503, "loading")] * 2

@@ -14,22 +14,20 @@ from fastapi.responses import Response
 from strays import __version__
 from strays.apps.server.limits import Limits
 from strays.apps.server.metrics import CONTENT_TYPE
-from strays.apps.server.registry import ModelRegistry, UnknownModelError
+from strays.apps.server.registry import ModelRegistry, ServedModel, UnknownModelError
 from strays.apps.server.schema import DESCRIPTION, ModelFacts, ScoreAnswer, ScoreCall, Status, complete_schema, errors
-from strays.apps.server.served import ServedModel
 from strays.apps.web.answers import Json, add_errors, refuse
 from strays.apps.web.busy import BusyError, busy
 from strays.jobs.score import flag_rows
 from strays.model import RawScores, Scores
 
+FIELDS = ("anomaly_score", "p_value", "flagged")
 METRICS_PAGE = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The counters."}
 METRICS_ANSWERS = {200: METRICS_PAGE, **errors(401, 403, 421)}
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 
-def make_app(
-    registry: ModelRegistry, *, explanations: bool, has_token: bool, lifespan: Lifespan | None = None
-) -> FastAPI:
+def make_app(registry: ModelRegistry, *, explanations: bool, has_token: bool, lifespan: Lifespan | None) -> FastAPI:
     """The app for the models of a registry; `lifespan` opens and closes it."""
     limits, metrics = registry.limits, registry.metrics
     app = FastAPI(
@@ -37,13 +35,8 @@ def make_app(
     )
     add_errors(app)
 
-    @app.exception_handler(UnknownModelError)
-    def unknown(request: Request, error: UnknownModelError) -> Response:
-        return refuse(404, "no_such_model", str(error))
-
-    @app.exception_handler(BusyError)
-    def too_busy(request: Request, error: BusyError) -> Response:
-        return busy(str(error))
+    app.add_exception_handler(UnknownModelError, lambda request, error: refuse(404, "no_such_model", str(error)))
+    app.add_exception_handler(BusyError, lambda request, error: busy(str(error)))
 
     @app.get("/health", tags=["running it"], response_model=Status, responses=errors(403, 421))
     async def health() -> Response:
@@ -89,7 +82,7 @@ def make_app(
         flagged = flag_rows(served.model, RawScores(scores))
         metrics.count(served.name, flagged)
         metrics.explained.labels(served.name).inc(len(whys))
-        return Json({"model": served.name, "version": served.version, "results": _results(flagged, whys)})
+        return Json({"model": served.name, "version": served.info["version"], "results": _results(flagged, whys)})
 
     complete_schema(app, limits, has_token)
     return app
@@ -100,12 +93,9 @@ def _loading() -> Response:
 
 
 def _results(scores: Scores, whys: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    columns = zip(scores.anomaly_score.tolist(), scores.p_value.tolist(), scores.flagged.tolist(), strict=True)
-    nothing = {"anomaly_score": None, "p_value": None, "flagged": None}
-    results: list[dict[str, Any]] = [
-        {"anomaly_score": score, "p_value": p, "flagged": flagged} if score == score else dict(nothing)
-        for score, p, flagged in columns
-    ]
+    rows = zip(*(getattr(scores, field).tolist() for field in FIELDS), strict=True)
+    known = (row if row[0] == row[0] else (None, None, None) for row in rows)
+    results: list[dict[str, Any]] = [dict(zip(FIELDS, row, strict=True)) for row in known]
     scored = (result for result in results if result["anomaly_score"] is not None)
     for result, why in zip(scored, whys, strict=True) if whys else ():
         result["explanation"] = why

@@ -25,9 +25,10 @@ class Log:
         self._warned: set[tuple[str, int]] = set()
 
     def write(self, event: str, level: str = "info", **facts: Any) -> None:
-        """Write one line."""
+        """Write one line; facts that are None are omitted."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = json.dumps({"time": now, "level": level, "event": event, **facts}, default=str)
+        known = {name: fact for name, fact in facts.items() if fact is not None}
+        line = json.dumps({"time": now, "level": level, "event": event, **known}, default=str)
         with suppress(OSError, ValueError):  # nobody reads it any more, which is no reason to stop serving
             self._stream.write(line + "\n")
             self._stream.flush()

@@ -10,19 +10,21 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
+from strays.apps.server.batches import Batches, ScoringThreads
 from strays.apps.server.limits import Limits
 from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
-from strays.apps.server.served import ScoringThreads, ServedModel
 from strays.encoders import Encoder, LoadedEncoder
 from strays.errors import ModelError, StraysError, UsageError
 from strays.model import TextOutlierDetector
 from strays.model.folder import ARRAYS, CONFIG
 
+Load = Callable[[str], TextOutlierDetector]
 # Tells that a folder has changed: the inode, time and size of its files; None if one is missing.
 Stamp = tuple[tuple[int, int, int], ...] | None
 
@@ -34,18 +36,22 @@ class UnknownModelError(StraysError):
     """No model has that name."""
 
 
+@dataclass(frozen=True, eq=False)
+class ServedModel:
+    """A loaded model and the calls that wait for it; `stamp` tells what its folder looked like."""
+
+    name: str
+    model: TextOutlierDetector
+    info: dict[str, Any]
+    stamp: object
+    batches: Batches
+    loaded_at: float
+
+
 class ModelRegistry:
     """Models by name; a call that names none gets the first."""
 
-    def __init__(
-        self,
-        folders: dict[str, str],
-        load: Callable[[str], TextOutlierDetector],
-        *,
-        limits: Limits,
-        metrics: Metrics,
-        log: Log,
-    ) -> None:
+    def __init__(self, folders: dict[str, str], load: Load, *, limits: Limits, metrics: Metrics, log: Log) -> None:
         self.folders, self._load = folders, load
         self.limits, self.metrics, self.log = limits, metrics, log
         self._served: dict[str, ServedModel] = {}
@@ -81,7 +87,7 @@ class ModelRegistry:
 
     def failure(self, name: str) -> str | None:
         """Why the model's changed folder could not be loaded, if so."""
-        return self._failed[name][1] if name in self._failed else None
+        return self._failed.get(name, (None, None))[1]
 
     async def open(self) -> None:
         """Make all models ready."""
@@ -99,10 +105,8 @@ class ModelRegistry:
     async def reload_changed(self, *, retry: bool = False) -> None:
         """Reload the models whose folders have changed; with `retry` also those that failed to load."""
         async with self._checking:
-            for name, folder in self.folders.items():
-                served, stamp = self._served.get(name), stamp_of(folder)
-                if served is None:
-                    continue
+            for name, served in list(self._served.items()):
+                folder, stamp = self.folders[name], stamp_of(self.folders[name])
                 if stamp is None:  # probably being replaced; a failure only if it stays so
                     if (retry or name in self._absent) and name not in self._failed:
                         self._fail(name, stamp, ModelError(f"{folder}: there is no model in it any more"))
@@ -111,7 +115,7 @@ class ModelRegistry:
                 self._absent.discard(name)
                 if retry or stamp == served.stamp:
                     self._failed.pop(name, None)
-                tried = self._failed[name][0] if name in self._failed else None
+                tried, _ = self._failed.get(name, (None, None))
                 if stamp not in (served.stamp, tried):
                     await self._reload(name, folder, stamp, served)
 
@@ -174,7 +178,7 @@ class ModelRegistry:
         self.metrics.loads.labels(name, "loaded").inc()
         self.metrics.loaded.labels(name).set(served.loaded_at)
         self.metrics.waiting.labels(name).set_function(lambda: batches.waiting)
-        self.log.write("model_loaded", model=name, version=served.version)
+        self.log.write("model_loaded", model=name, version=info["version"])
 
 
 def named_folders(given: list[str]) -> dict[str, str]:

@@ -37,11 +37,11 @@ class RequestLog:
         """Handle one request."""
         began = time.perf_counter()
         path = scope["path"] if scope["path"] in self._paths else "other"
+        method = scope["method"] if scope["method"] in METHODS else "other"
         given, status, code = header(scope, b"x-request-id"), 0, None
         id_ = given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
-        facts: dict[str, Any] = {}
         state = scope.setdefault("state", {})
-        state["facts"] = facts
+        facts: dict[str, Any] = state.setdefault("facts", {})
 
         async def send_noted(message: Message) -> None:
             nonlocal status, code
@@ -66,13 +66,6 @@ class RequestLog:
             seconds, status = time.perf_counter() - began, status or UNANSWERED
             self._metrics.requests.labels(path, status).inc()
             self._metrics.seconds.labels(path).observe(seconds)
-            known = {
-                "id": id_,
-                "method": scope["method"] if scope["method"] in METHODS else "other",
-                "path": path,
-                "client": scope["client"][0] if scope["client"] else None,
-                "bytes": state.get("body_bytes", 0),
-                "code": code,
-                "seconds": round(seconds, 4),
-            }
-            self._log.request(status, **{name: fact for name, fact in known.items() if fact is not None}, **facts)
+            client, n_bytes = scope["client"][0] if scope["client"] else None, state.get("body_bytes", 0)
+            known = {"id": id_, "method": method, "path": path, "client": client, "bytes": n_bytes, "code": code}
+            self._log.request(status, **known, seconds=round(seconds, 4), **facts)

@@ -19,17 +19,13 @@ from strays.apps.server.limits import Limits
 from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
 from strays.apps.server.middleware import with_middleware
-from strays.apps.server.registry import ModelRegistry
+from strays.apps.server.registry import Load, ModelRegistry
 from strays.apps.web.connections import LimitedConnection, LimitedServer
-from strays.model import TextOutlierDetector
-
-# New connections that may wait. All are accepted at once: with more of them, too many files could be open.
-BACKLOG = 100
 
 
 def serve(
     folders: dict[str, str],
-    load: Callable[[str], TextOutlierDetector],
+    load: Load,
     bound: socket.socket,
     *,
     token: str | None,
@@ -69,7 +65,7 @@ def make_server(shell: Any, limits: Limits) -> LimitedServer:
         "log_config": None,
         "log_level": "critical",  # its tracebacks may hold texts; ours do not
         "http": partial(LimitedConnection, max_connections=limits.connections),
-        "backlog": BACKLOG,
+        "backlog": 100,  # all that wait are accepted at once: with more of them, too many files could be open
         "server_header": False,
         "proxy_headers": False,  # a caller could claim any address
         "timeout_keep_alive": int(limits.idle_seconds),
@@ -81,7 +77,6 @@ def make_server(shell: Any, limits: Limits) -> LimitedServer:
 
 def lifespan(registry: ModelRegistry, announce: Callable[[], None], fail: Callable[[Exception], None]) -> Lifespan:
     """What goes on beside the requests: models are opened, then watched, and closed in the end."""
-    log = registry.log
 
     async def open_and_watch() -> None:
         try:
@@ -89,7 +84,7 @@ def lifespan(registry: ModelRegistry, announce: Callable[[], None], fail: Callab
         except Exception as error:
             fail(error)
             return
-        log.write("ready", models=registry.names)
+        registry.log.write("ready", models=registry.names)
         with suppress(OSError):  # nobody reads stdout
             announce()
         await registry.watch()
@@ -97,13 +92,13 @@ def lifespan(registry: ModelRegistry, announce: Callable[[], None], fail: Callab
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, what: log.error("broken", what.get("exception") or Exception()))
+        loop.set_exception_handler(lambda _, what: registry.log.error("broken", what.get("exception") or Exception()))
         task = loop.create_task(open_and_watch())
         yield
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
         await registry.close()
-        log.write("stopped")
+        registry.log.write("stopped")
 
     return running

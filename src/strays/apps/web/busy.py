@@ -15,11 +15,7 @@ class BusyError(Exception):
 
 
 def busy(reason: str) -> Response:
-    """The 429 answer.
-
-    >>> busy("more than 800 requests are under way").status_code
-    429
-    """
+    """The 429 answer."""
     return refuse(429, "busy", f"{reason}; try again in a moment", {"retry-after": "1"})
 
 

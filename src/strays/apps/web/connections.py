@@ -47,7 +47,7 @@ class LimitedServer(uvicorn.Server):
         super().__init__(config)
         self.failure: Exception | None = None
         self._idle_seconds = idle_seconds
-        self._stuck: dict[Any, tuple[Any, float]] = {}
+        self._stuck: dict[Any, float] = {}
 
     def stop(self, failure: Exception | None = None) -> None:
         """Stop serving, because of a failure or because it is time."""
@@ -61,15 +61,14 @@ class LimitedServer(uvicorn.Server):
 
     def _close_stuck(self, now: float) -> None:
         """Close connections that for too long sent no whole request, or read no byte of an answer."""
-        stuck: dict[Any, tuple[Any, float]] = {}
+        stuck: dict[Any, float] = {}
         for connection in list(self.server_state.connections):
             transport, cycle = connection.transport, getattr(connection, "cycle", None)
             unread = transport.get_write_buffer_size()
             if not unread and cycle is not None and not cycle.response_complete:
                 continue  # it waits for our answer
-            state = (unread, cycle)
-            was, since = self._stuck.get(connection, (None, now))
-            stuck[connection] = (state, since if was == state else now)
-            if now - stuck[connection][1] > self._idle_seconds:
+            state = (connection, cycle, unread)
+            stuck[state] = self._stuck.get(state, now)
+            if now - stuck[state] > self._idle_seconds:
                 transport.abort()
         self._stuck = stuck

@@ -45,7 +45,4 @@ class DrainRefused:
                             left -= len((await receive_noted()).get("body", b""))
             await send(message)
 
-        if unread:
-            await self._app(scope, receive_noted, send_drained)
-        else:
-            await self._app(scope, receive, send)
+        await self._app(scope, receive_noted, send_drained)

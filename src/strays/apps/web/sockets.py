@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import suppress
+from importlib.util import find_spec
 
 from strays.errors import StraysError, UsageError
 
@@ -13,8 +14,6 @@ LOOPBACK = "127.0.0.1"
 
 def require_extra(what: str, extra: str, *packages: str) -> None:
     """Raise if packages needed to serve `what` are not installed."""
-    from importlib.util import find_spec
-
     if missing := ", ".join(package for package in packages if find_spec(package) is None):
         words = f"serving {what} needs {missing}; install what is missing with: pip install 'strays[{extra}]'"
         raise StraysError(words)

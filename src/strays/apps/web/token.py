@@ -34,9 +34,5 @@ def has_bearer(scope: Scope, token: bytes) -> bool:
 
 
 def is_token(given: str, token: bytes) -> bool:
-    """Whether this is the token; the time it takes does not tell how much of it is right.
-
-    >>> is_token("secret", b"secret"), is_token("secret!", b"secret")
-    (True, False)
-    """
+    """Whether this is the token; the time it takes does not tell how much of it is right."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), token)
