@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -158,6 +160,23 @@ def test_two_threads_and_two_connections_lose_nothing(store: LabelStore) -> None
     for thread in threads:
         thread.join()
     assert [event.id for event in other.events()] == list(range(1, 201))
+
+
+@pytest.mark.process
+def test_another_process_that_closes_the_project_takes_nothing_from_ours(store: LabelStore) -> None:
+    """A process that is the last to close the file removes the write-ahead log: ours must be seen to use it."""
+    code = (
+        "import sys; from strays.apps.review.store import LabelStore\n"
+        "store = LabelStore(sys.argv[1]); print(len(store.events())); store.close()"
+    )
+
+    def events_elsewhere() -> int:
+        return int(subprocess.run([sys.executable, "-c", code, store.path], check=True, capture_output=True).stdout)
+
+    LabelStore(store.path).close()  # nor does a second one in this process
+    assert events_elsewhere() == 0
+    store.commit_verdict({1: Judgement()}, "normal", "", "")
+    assert (events_elsewhere(), len(store.events())) == (1, 1)
 
 
 def test_what_is_no_verdict_is_refused(store: LabelStore) -> None:

@@ -45,15 +45,17 @@ CREATE TABLE judgements (
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a project; what is no project is refused and left as it is."""
+    """Open a project; what is no project is refused and left as it is.
+
+    SQLite alone opens the file: closing it after a look of our own would drop the POSIX locks that connections of this
+    process hold on it, and another process could then remove the log that they write to.
+    """
     if path.is_dir():
         raise DataError(f"{path}: is a folder; expected the name of a project file")
     if not path.parent.is_dir():
         raise DataError(
             f"{path}: there is no folder {path.parent}; make it first, or choose another {{project}}", param="project"
         )
-    if path.exists() and path.stat().st_size and not is_sqlite(path):
-        raise DataError(f"{path}: is not a project of strays review; choose another {{project}}", param="project")
     with errors_in_words(path):
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
@@ -65,7 +67,14 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(db: sqlite3.Connection, path: Path) -> None:
-    tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    try:
+        tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
+            raise
+        raise DataError(
+            f"{path}: is not a project of strays review; choose another {{project}}", param="project"
+        ) from error
     ours, version = _format(db)
     if tables and ours != APPLICATION_ID:
         raise DataError(f"{path}: is a database of something else; choose another {{project}}", param="project")
@@ -115,6 +124,6 @@ def errors_in_words(path: Path) -> Iterator[None]:
 
 
 def is_sqlite(path: Path) -> bool:
-    """Whether a file is some SQLite database."""
+    """Whether a file is some SQLite database. Not to be asked about one that this process has open; see `connect`."""
     with path.open("rb") as file:
         return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
