@@ -14,16 +14,18 @@ You, Zhou, Yang and Fan, "Anomaly-Injected Deep Support Vector Data Description 
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from strays.detectors import network
-from strays.detectors.base import COUNT, POSITIVE, generator
-from strays.detectors.sphere import SphereDetector
-from strays.errors import DataError, UsageError
+from strays.detectors.base import COUNT, generator
+from strays.detectors.sphere import SphereDetector, paper_settings
+from strays.errors import DataError
 
 if TYPE_CHECKING:
     import torch
@@ -46,95 +48,51 @@ def bc_loss(z: Any, y: Any) -> Any:
     return (y * network.squared_distance(z, network.weighted_center(z, y))).sum() / len(y)
 
 
+@dataclass(eq=False, repr=False)
 class AISVDD(SphereDetector):
     """Anomaly-injected deep support vector data description; see the module for the formula.
 
-    Parameters
-    ----------
-    hidden_size, latent_size
-        Units of the hidden layer and of the output.
-    activation
-        'relu', 'leaky_relu' or 'linear', after the hidden layer.
+    Parameters and attributes are those of SphereDetector, and
+
     anomaly_weight
         Weight of all known anomalies together, as a share of the weight of all other rows, in every batch and in the
         centre; below 1. None gives every row the weight 1, as the paper does, and then needs more normals than
         anomalies.
-    learning_rate, epochs, batch_size
-        Of the optimiser.
-    min_steps
-        Where anomalies are known, go on for further epochs until so many batches were seen; a small corpus would hardly
-        train otherwise. Without anomalies it would only learn its own rows by heart.
     optimizer
         'adam', or 'sgd' for the plain gradient step of Eq. 7.
-    flag_rate
-        Share of presumed normal training rows that `predict` flags.
-    random_state
-        Seed of the initial weights and the batches.
-
-    Attributes
-    ----------
     weights_
-        The layers W^1, W^2 of shape (outputs, inputs), each of Frobenius norm 1.
-    center_
-        c*, shape (latent_size,).
-    scale_
-        Root mean square distance of the presumed normal training rows to c*. Scores are in this unit, since products
-        of unit-norm layers make the distances themselves arbitrarily small.
+        Each layer has Frobenius norm 1. Such layers make the distances arbitrarily small, hence the scale.
     loss_
         Mean BC-Loss of each epoch; with Adam in units of the normals' mean squared distance to their mean at the start.
 
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> X, y = np.random.default_rng(0).normal(size=(60, 4)), [-1] * 5 + [0] * 55
     >>> X[:5] += 4
-    >>> y = [-1] * 5 + [0] * 55
     >>> detector = AISVDD(hidden_size=8, latent_size=2, min_steps=10, random_state=0).fit(X, y)
-    >>> near, far = detector.anomaly_score([[0, 0, 0, 0], [4, 4, 4, 4]])
+    >>> near, far = detector.anomaly_score([[0] * 4, [4] * 4])
     >>> bool(far > near)
     True
     >>> [round(float(np.linalg.norm(w)), 6) for w in detector.weights_]
     [1.0, 1.0]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SphereDetector._parameter_constraints,
-        "hidden_size": [COUNT],
-        "latent_size": [COUNT],
-        "activation": [StrOptions(set(network.ACTIVATIONS))],
-        "anomaly_weight": [Interval(Real, 0, 1, closed="neither"), None],
-        "learning_rate": [POSITIVE],
-        "epochs": [COUNT],
-        "min_steps": [COUNT],
-        "batch_size": [Interval(Integral, 2, None, closed="left")],
-        "optimizer": [StrOptions({"adam", "sgd"})],
-        "random_state": ["random_state"],
-    }
+    hidden_size: int = 1024
+    latent_size: int = 32
+    activation: str = "leaky_relu"
+    anomaly_weight: float | None = 0.25
+    learning_rate: float = 1e-5
+    epochs: int = 5
+    min_steps: int = 200
+    batch_size: int = 128
+    optimizer: str = "adam"
+    flag_rate: float = 0.05
+    random_state: int | None = None
 
-    def __init__(
-        self,
-        hidden_size: int = 1024,
-        latent_size: int = 32,
-        activation: str = "leaky_relu",
-        anomaly_weight: float | None = 0.25,
-        learning_rate: float = 1e-5,
-        epochs: int = 5,
-        min_steps: int = 200,
-        batch_size: int = 128,
-        optimizer: str = "adam",
-        flag_rate: float = 0.05,
-        random_state: int | None = None,
-    ) -> None:
-        self.hidden_size = hidden_size
-        self.latent_size = latent_size
-        self.activation = activation
-        self.anomaly_weight = anomaly_weight
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.min_steps = min_steps
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.flag_rate = flag_rate
-        self.random_state = random_state
+    _parameter_constraints: ClassVar = {
+        **SphereDetector._parameter_constraints,
+        "anomaly_weight": [Interval(Real, 0, 1, closed="neither"), None],
+        "min_steps": [COUNT],
+        "optimizer": [StrOptions({"adam", "sgd"})],
+    }
 
     @classmethod
     def from_paper(cls, study: str = "5.1", random_state: int | None = None) -> Self:
@@ -143,21 +101,8 @@ class AISVDD(SphereDetector):
         The paper names no optimiser. Adam is used, since with the plain gradient step of Eq. 7 (optimizer='sgd') its
         learning rate and three epochs hardly move the weights.
         """
-        if study not in PAPER_SIZES:
-            raise UsageError(f"{{study}} is {study!r}; must be one of {', '.join(PAPER_SIZES)}", param="study")
-        hidden_size, latent_size, batch_size = PAPER_SIZES[study]
-        return cls(
-            hidden_size=hidden_size,
-            latent_size=latent_size,
-            activation="relu",
-            anomaly_weight=None,
-            learning_rate=1e-3,
-            epochs=3,
-            min_steps=1,
-            batch_size=batch_size,
-            optimizer="adam",
-            random_state=random_state,
-        )
+        settings = paper_settings(PAPER_SIZES, study)
+        return cls(**settings, anomaly_weight=None, min_steps=1, random_state=random_state)
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         import torch
@@ -173,25 +118,23 @@ class AISVDD(SphereDetector):
         unit = before if self.optimizer == "adam" else 1.0
         W = network.tensors(start, autograd=False)
         rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
-        step = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self.optimizer](W, lr=self.learning_rate, fused=True)
-        self.loss_: list[float] = []
-        steps = 0
+
+        def loss_of(batch: torch.Tensor) -> torch.Tensor:
+            s = torch.from_numpy(self._signed_weights(y[batch.numpy()]))
+            return set_gradients(W, rows.index_select(0, batch), s, self.activation, unit)
+
+        def batches() -> Iterator[np.ndarray]:
+            return network.stratified_batches(y, self.batch_size, rng, reuse=self.anomaly_weight is not None)
+
         min_steps = self.min_steps if (y < 0).any() else 0
-        while len(self.loss_) < self.epochs or steps < min_steps:
-            losses = []
-            for batch in network.stratified_batches(y, self.batch_size, rng, reuse=self.anomaly_weight is not None):
-                s = torch.from_numpy(self._signed_weights(y[batch]))
-                losses.append(set_gradients(W, rows.index_select(0, torch.from_numpy(batch)), s, self.activation, unit))
-                step.step()
-                for w in W:
-                    network.project(w)
-            self.loss_.append(float(torch.stack(losses).mean()))
-            steps += len(losses)
+        self.loss_ = network.minimise(
+            loss_of, W, batches, self.learning_rate, self.epochs, min_steps, optimizer=self.optimizer, unit_norm=True
+        )
         # float32 steps leave norms within 1e-7 of 1; scoring is in float64, so finish there.
         self.weights_ = [w / np.linalg.norm(w) for w in network.arrays(W)]
-        z = self._latents(X)
+        z = network.latents(X, self.weights_, self.activation)
         self.center_ = network.weighted_center(z, sign.astype(np.float64))
-        return self._settle(z, y, before)
+        return self._settle(X, y, before)
 
     def _signed_weights(self, y: np.ndarray) -> np.ndarray:
         """The y_i of the formula: +1 for presumed normals, minus their share of the anomaly weight for anomalies."""

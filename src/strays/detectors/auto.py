@@ -15,8 +15,9 @@ among the known anomalies are set aside, and the parts fitted once more without 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -55,6 +56,7 @@ class _Compared(NamedTuple):
 _COMPARED: WeakKeyDictionary[AutoDetector, _Compared] = WeakKeyDictionary()
 
 
+@dataclass(eq=False, repr=False)
 class AutoDetector(Detector):
     """Score a row by whatever can be learnt from the rows there are and from the anomalies known, none to thousands.
 
@@ -67,8 +69,6 @@ class AutoDetector(Detector):
     memory
         Most normal rows, and most known anomalies, that are kept to compare with: of more, evenly spaced ones, half of
         them rows labelled normal where there are as many.
-    flag_rate
-        Share of presumed normal training rows that `predict` flags.
 
     Attributes
     ----------
@@ -84,19 +84,21 @@ class AutoDetector(Detector):
         How many percent of the normals a left-out known anomaly ranks above, with all parts and with the first two;
         NaN where no anomaly was known.
 
-    Examples
-    --------
     >>> X = np.random.default_rng(0).normal(size=(60, 4))
     >>> X[:5] += 4
     >>> blind, taught = AutoDetector().fit(X), AutoDetector().fit(X, [-1] * 5 + [0] * 55)
     >>> blind.describe().partition("; ")[2]
     'no anomalies are known'
-    >>> near, far = taught.anomaly_score([[0, 0, 0, 0], [4, 4, 4, 4]])
+    >>> near, far = taught.anomaly_score([[0] * 4, [4] * 4])
     >>> bool(far > near)
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    n_neighbors: int = 5
+    memory: int = 4096
+    flag_rate: float = 0.05
+
+    _parameter_constraints: ClassVar = {
         **Detector._parameter_constraints,
         "n_neighbors": [COUNT],
         "memory": [Interval(Integral, 2, None, closed="left")],
@@ -120,11 +122,6 @@ class AutoDetector(Detector):
         "auc_": ArraySpec(low=0, high=100, may_be_nan=True),
         "auc_of_distances_": ArraySpec(low=0, high=100, may_be_nan=True),
     }
-
-    def __init__(self, n_neighbors: int = 5, memory: int = 4096, flag_rate: float = 0.05) -> None:
-        self.n_neighbors = n_neighbors
-        self.memory = memory
-        self.flag_rate = flag_rate
 
     # ---- fitting -----------------------------------------------------------------------------------------------------
 

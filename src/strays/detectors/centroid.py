@@ -7,6 +7,7 @@ Larson et al., "Outlier Detection for Improved Data Quality and Diversity in Dia
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,30 +16,23 @@ from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import Detector
 
 
+@dataclass(eq=False, repr=False)
 class CentroidDistance(Detector):
     """Score a row by its Euclidean distance to the mean of the training rows; known anomalies stay out of the mean.
-
-    Parameters
-    ----------
-    flag_rate
-        Share of presumed normal training rows that `predict` flags.
 
     Attributes
     ----------
     center_
         Mean of the rows not labelled -1, shape (d,).
 
-    Examples
-    --------
     >>> X = [[0, 0], [0, 2], [2, 0], [2, 2]]
     >>> CentroidDistance().fit(X).anomaly_score([[1, 1], [4, 5]])
     array([0., 5.])
     """
 
-    _state: ClassVar = {"center_": ArraySpec(("d",))}
+    flag_rate: float = 0.05
 
-    def __init__(self, flag_rate: float = 0.05) -> None:
-        self.flag_rate = flag_rate
+    _state: ClassVar = {"center_": ArraySpec(("d",))}
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         self.center_ = X[y >= 0].mean(axis=0, dtype=np.float64)

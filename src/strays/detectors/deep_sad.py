@@ -20,13 +20,10 @@ class DeepSAD(SemiSupervisedSphere):
     Parameters and attributes are those of SemiSupervisedSphere.
 
     >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> X, y = np.random.default_rng(0).normal(size=(60, 4)), [-1] * 5 + [0] * 55
     >>> X[:5] += 4
-    >>> y = [-1] * 5 + [0] * 55
-    >>> detector = DeepSAD(hidden_size=8, latent_size=2, min_steps=10, random_state=0).fit(X, y)
-    >>> near, far = detector.anomaly_score([[0, 0, 0, 0], [4, 4, 4, 4]])
-    >>> bool(far > near)
-    True
+    >>> DeepSAD(hidden_size=8, latent_size=2, random_state=0).fit(X, y).predict([[0] * 4, [4] * 4])
+    array([ 1, -1])
     """
 
     def _losses(self, d2: Any) -> tuple[Any, Any]:

@@ -12,15 +12,14 @@ Ruff et al., "Deep One-Class Classification", 2018, in the pipeline of the AI-SV
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from strays.detectors import network
-from strays.detectors.base import COUNT, NOT_NEGATIVE, POSITIVE, generator
-from strays.detectors.sphere import SphereDetector
-from strays.errors import UsageError
+from strays.detectors.base import COUNT, NOT_NEGATIVE, generator
+from strays.detectors.sphere import SphereDetector, paper_settings
 
 # Appendix, "Parameter tuning": hidden size, latent size and batch size chosen for each experiment; lambda is 1e-4.
 PAPER_SIZES = {
@@ -37,104 +36,51 @@ def oc_loss(z: Any, center: Any, weights: list[Any], weight_decay: float) -> Any
     return network.squared_distance(z, center).mean() + weight_decay / 2 * sum((w**2).sum() for w in weights)
 
 
+@dataclass(eq=False, repr=False)
 class DeepSVDD(SphereDetector):
     """Deep one-class support vector data description; see the module for the formula.
 
     A one-class method: known anomalies (-1) are left out of the fit and teach it nothing.
 
-    Parameters
-    ----------
-    hidden_size, latent_size
-        Units of the hidden layer and of the output.
-    activation
-        'relu', 'leaky_relu' or 'linear', after the hidden layer.
+    Parameters and attributes are those of SphereDetector, without min_steps, and
+
     weight_decay
         lambda.
-    learning_rate, epochs, batch_size
-        Of the Adam optimiser.
     pretrain_epochs
         Epochs of the auto-encoder.
-    flag_rate
-        Share of presumed normal training rows that `predict` flags.
-    random_state
-        Seed of the initial weights and the batches.
+    reconstruction_
+        Mean squared error of each epoch of pretraining.
 
-    Attributes
-    ----------
-    weights_
-        The layers W^1, W^2 of shape (outputs, inputs).
-    center_
-        c, shape (latent_size,).
-    scale_
-        Root mean square distance of the training rows to c; scores are in this unit.
-    loss_, reconstruction_
-        Mean OC-Loss of each epoch, and mean squared error of each epoch of pretraining.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> X, y = np.random.default_rng(0).normal(size=(60, 4)), [-1] * 5 + [0] * 55
     >>> X[:5] += 4
-    >>> y = [-1] * 5 + [0] * 55
-    >>> detector = DeepSVDD(hidden_size=8, latent_size=2, pretrain_epochs=2, random_state=0).fit(X, y)
-    >>> near, far = detector.anomaly_score([[0, 0, 0, 0], [4, 4, 4, 4]])
+    >>> detector = DeepSVDD(hidden_size=8, latent_size=2, random_state=0).fit(X, y)
+    >>> near, far = detector.anomaly_score([[0] * 4, [4] * 4])
     >>> bool(far > near)
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    hidden_size: int = 512
+    latent_size: int = 64
+    activation: str = "leaky_relu"
+    weight_decay: float = 1e-4
+    learning_rate: float = 1e-3
+    epochs: int = 3
+    batch_size: int = 128
+    pretrain_epochs: int = 10
+    flag_rate: float = 0.05
+    random_state: int | None = None
+
+    _parameter_constraints: ClassVar = {
         **SphereDetector._parameter_constraints,
-        "hidden_size": [COUNT],
-        "latent_size": [COUNT],
-        "activation": [StrOptions(set(network.ACTIVATIONS))],
         "weight_decay": [NOT_NEGATIVE],
-        "learning_rate": [POSITIVE],
-        "epochs": [COUNT],
         "batch_size": [COUNT],
         "pretrain_epochs": [COUNT],
-        "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        hidden_size: int = 512,
-        latent_size: int = 64,
-        activation: str = "leaky_relu",
-        weight_decay: float = 1e-4,
-        learning_rate: float = 1e-3,
-        epochs: int = 3,
-        batch_size: int = 128,
-        pretrain_epochs: int = 10,
-        flag_rate: float = 0.05,
-        random_state: int | None = None,
-    ) -> None:
-        self.hidden_size = hidden_size
-        self.latent_size = latent_size
-        self.activation = activation
-        self.weight_decay = weight_decay
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.pretrain_epochs = pretrain_epochs
-        self.flag_rate = flag_rate
-        self.random_state = random_state
 
     @classmethod
     def from_paper(cls, study: str = "5.1", random_state: int | None = None) -> Self:
         """The paper's settings for one of its experiments: '5.1', '5.2-ag', '5.2-yelp', '5.2-rct' or '5.3'."""
-        if study not in PAPER_SIZES:
-            raise UsageError(f"{{study}} is {study!r}; must be one of {', '.join(PAPER_SIZES)}", param="study")
-        hidden_size, latent_size, batch_size = PAPER_SIZES[study]
-        return cls(
-            hidden_size=hidden_size,
-            latent_size=latent_size,
-            activation="relu",
-            weight_decay=1e-4,
-            learning_rate=1e-3,
-            epochs=3,
-            batch_size=batch_size,
-            pretrain_epochs=3,
-            random_state=random_state,
-        )
+        return cls(**paper_settings(PAPER_SIZES, study), pretrain_epochs=3, random_state=random_state)
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         import torch
@@ -146,20 +92,15 @@ class DeepSVDD(SphereDetector):
         W = network.tensors(network.initial_weights(layer_sizes, rng), autograd=True)
         decoder = network.tensors(network.initial_weights(layer_sizes[::-1], rng), autograd=True)
 
+        def batches() -> Iterator[np.ndarray]:
+            return network.stratified_batches(np.zeros(len(rows)), self.batch_size, rng, reuse=True)
+
         def reconstruction_error(batch: torch.Tensor) -> torch.Tensor:
             x = rows[batch]
             return ((network.phi(network.phi(x, W, self.activation), decoder, self.activation) - x) ** 2).mean()
 
-        def batches() -> Iterator[np.ndarray]:
-            return network.shuffled_batches(len(rows), self.batch_size, rng)
-
-        self.reconstruction_ = network.minimise(
-            reconstruction_error,
-            W + decoder,
-            batches,
-            learning_rate=self.learning_rate,
-            epochs=self.pretrain_epochs,
-        )
+        rate = self.learning_rate
+        self.reconstruction_ = network.minimise(reconstruction_error, W + decoder, batches, rate, self.pretrain_epochs)
         with torch.no_grad():
             c = network.phi(rows, W, self.activation).mean(0)
         before = network.spread(seen, network.arrays(W), self.activation)
@@ -167,9 +108,7 @@ class DeepSVDD(SphereDetector):
         def distance_and_decay(batch: torch.Tensor) -> torch.Tensor:
             return oc_loss(network.phi(rows[batch], W, self.activation), c, W, self.weight_decay)
 
-        self.loss_ = network.minimise(
-            distance_and_decay, W, batches, learning_rate=self.learning_rate, epochs=self.epochs
-        )
+        self.loss_ = network.minimise(distance_and_decay, W, batches, rate, self.epochs)
         self.weights_ = network.arrays(W)
         self.center_ = c.numpy().astype(np.float64)
-        return self._settle(self._latents(X), y, before)
+        return self._settle(X, y, before)

@@ -8,8 +8,9 @@ Liu, Ting and Zhou, "Isolation Forest", 2008; trees grown by scikit-learn's `ens
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn import ensemble
@@ -20,6 +21,7 @@ from strays.detectors.base import COUNT, Detector
 from strays.errors import ModelError
 
 
+@dataclass(eq=False, repr=False)
 class IsolationForest(Detector):
     """Score a row by how quickly random trees isolate it, in (0, 1); known anomalies are left out of the fit.
 
@@ -31,8 +33,6 @@ class IsolationForest(Detector):
         Rows drawn for each tree, at most those there are.
     max_features
         Share of the features each tree may split on.
-    flag_rate
-        Share of presumed normal training rows that `predict` flags.
     random_state
         Seed.
 
@@ -47,15 +47,19 @@ class IsolationForest(Detector):
     norm_
         c(max_samples).
 
-    Examples
-    --------
     >>> X = np.random.default_rng(0).normal(size=(64, 2))
     >>> inside, outside = IsolationForest(n_estimators=20, random_state=0).fit(X).anomaly_score([[0, 0], [9, 9]])
     >>> bool(outside > 0.5 > inside)
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    n_estimators: int = 100
+    max_samples: int = 256
+    max_features: float = 1.0
+    flag_rate: float = 0.05
+    random_state: int | None = None
+
+    _parameter_constraints: ClassVar = {
         **Detector._parameter_constraints,
         "n_estimators": [COUNT],
         "max_samples": [COUNT],
@@ -71,20 +75,6 @@ class IsolationForest(Detector):
         "roots_": ArraySpec(("trees",), WHOLE, low=0, ascending=True),
         "norm_": ArraySpec(low=0),
     }
-
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        max_samples: int = 256,
-        max_features: float = 1.0,
-        flag_rate: float = 0.05,
-        random_state: int | None = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.max_samples = max_samples
-        self.max_features = max_features
-        self.flag_rate = flag_rate
-        self.random_state = random_state
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         X = X[y >= 0]

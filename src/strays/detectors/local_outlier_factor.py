@@ -10,7 +10,8 @@ As in its `neighbors.LocalOutlierFactor(novelty=True)`, every row scored counts 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from sklearn import neighbors
@@ -19,6 +20,7 @@ from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import COUNT, EMBEDDED, Detector
 
 
+@dataclass(eq=False, repr=False)
 class LocalOutlierFactor(Detector):
     """Score a row by its local outlier factor among the normal rows; about 1 is normal, higher is odder.
 
@@ -28,31 +30,23 @@ class LocalOutlierFactor(Detector):
     ----------
     n_neighbors
         k; at most one less than the rows there are.
-    flag_rate
-        Share of presumed normal training rows that `predict` flags.
 
     Attributes
     ----------
     rows_, k_distance_, lrd_
         The normal training rows, each one's distance to its k-th neighbour, and its local reachability density.
 
-    Examples
-    --------
     >>> X = [[0], [1], [2], [3], [4]]
     >>> inside, outside = LocalOutlierFactor(n_neighbors=2).fit(X).anomaly_score([[2.5], [9]])
     >>> bool(inside < 1 < outside)
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Detector._parameter_constraints,
-        "n_neighbors": [COUNT],
-    }
-    _state: ClassVar = {"rows_": EMBEDDED, "k_distance_": ArraySpec(("n",), low=0), "lrd_": ArraySpec(("n",), low=0)}
+    n_neighbors: int = 20
+    flag_rate: float = 0.05
 
-    def __init__(self, n_neighbors: int = 20, flag_rate: float = 0.05) -> None:
-        self.n_neighbors = n_neighbors
-        self.flag_rate = flag_rate
+    _parameter_constraints: ClassVar = {**Detector._parameter_constraints, "n_neighbors": [COUNT]}
+    _state: ClassVar = {"rows_": EMBEDDED, "k_distance_": ArraySpec(("n",), low=0), "lrd_": ArraySpec(("n",), low=0)}
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         X = X[y >= 0]

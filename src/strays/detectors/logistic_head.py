@@ -7,7 +7,8 @@ Without known anomalies there is nothing to tell apart, and T(x) is the distance
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -18,6 +19,7 @@ from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import POSITIVE, Detector
 
 
+@dataclass(eq=False, repr=False)
 class LogisticHead(Detector):
     """Score a row by how much a logistic regression believes it to be an anomaly.
 
@@ -27,8 +29,6 @@ class LogisticHead(Detector):
     ----------
     C
         Inverse strength of the penalty.
-    flag_rate
-        Share of presumed normal training rows that `predict` flags.
 
     Attributes
     ----------
@@ -37,20 +37,17 @@ class LogisticHead(Detector):
     center_
         Mean of the rows not labelled -1.
 
-    Examples
-    --------
     >>> X, y = [[0, 0], [0, 1], [1, 0], [5, 5]], [1, 1, 0, -1]
     >>> like_normals, like_the_anomaly = LogisticHead().fit(X, y).anomaly_score([[0, 0], [5, 5]])
     >>> bool(like_normals < 0 < like_the_anomaly)
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**Detector._parameter_constraints, "C": [POSITIVE]}
-    _state: ClassVar = {"coef_": ArraySpec(("d",)), "intercept_": ArraySpec(), "center_": ArraySpec(("d",))}
+    C: float = 1.0
+    flag_rate: float = 0.05
 
-    def __init__(self, C: float = 1.0, flag_rate: float = 0.05) -> None:
-        self.C = C
-        self.flag_rate = flag_rate
+    _parameter_constraints: ClassVar = {**Detector._parameter_constraints, "C": [POSITIVE]}
+    _state: ClassVar = {"coef_": ArraySpec(("d",)), "intercept_": ArraySpec(), "center_": ArraySpec(("d",))}
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         X = X.astype(np.float64)

@@ -10,6 +10,7 @@ Ledoit and Wolf, "A Well-Conditioned Estimator for Large-Dimensional Covariance 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -19,31 +20,24 @@ from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import Detector
 
 
+@dataclass(eq=False, repr=False)
 class Mahalanobis(Detector):
     """Score a row by its Mahalanobis distance to the mean of the normal rows; known anomalies are left out of both.
-
-    Parameters
-    ----------
-    flag_rate
-        Share of presumed normal training rows that `predict` flags.
 
     Attributes
     ----------
     center_, whitening_
         m, and a matrix V with V V^T = S^-1, so that T(x) = |(x - m) V|.
 
-    Examples
-    --------
     >>> X = np.random.default_rng(0).normal(size=(100, 2)) * [10, 1]
     >>> along, across = Mahalanobis().fit(X).anomaly_score([[5, 0], [0, 5]])
     >>> bool(across > along)
     True
     """
 
-    _state: ClassVar = {"center_": ArraySpec(("d",)), "whitening_": ArraySpec(("d", "d"))}
+    flag_rate: float = 0.05
 
-    def __init__(self, flag_rate: float = 0.05) -> None:
-        self.flag_rate = flag_rate
+    _state: ClassVar = {"center_": ArraySpec(("d",)), "whitening_": ArraySpec(("d", "d"))}
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         X = X[y >= 0].astype(np.float64)

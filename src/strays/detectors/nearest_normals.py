@@ -8,7 +8,8 @@ neighbours is from Angiulli and Pizzuti, "Fast Outlier Detection in High Dimensi
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from sklearn import neighbors
@@ -19,6 +20,7 @@ from strays.detectors.base import COUNT, EMBEDDED, Detector
 EQUAL = 1e-6
 
 
+@dataclass(eq=False, repr=False)
 class NearestNormals(Detector):
     """Score a row by its mean distance to the nearest normal rows.
 
@@ -29,30 +31,22 @@ class NearestNormals(Detector):
     ----------
     n_neighbors
         k; at most one less than the rows there are.
-    flag_rate
-        Share of presumed normal training rows that `predict` flags.
 
     Attributes
     ----------
     rows_
         The normal training rows.
 
-    Examples
-    --------
     >>> X = [[0, 0], [0, 1], [1, 0], [9, 9]]
     >>> NearestNormals(n_neighbors=1).fit(X, [0, 0, 0, -1]).anomaly_score([[0, 3], [9, 9]]).round(1)
     array([ 2., 12.])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Detector._parameter_constraints,
-        "n_neighbors": [COUNT],
-    }
-    _state: ClassVar = {"rows_": EMBEDDED}
+    n_neighbors: int = 5
+    flag_rate: float = 0.05
 
-    def __init__(self, n_neighbors: int = 5, flag_rate: float = 0.05) -> None:
-        self.n_neighbors = n_neighbors
-        self.flag_rate = flag_rate
+    _parameter_constraints: ClassVar = {**Detector._parameter_constraints, "n_neighbors": [COUNT]}
+    _state: ClassVar = {"rows_": EMBEDDED}
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         self.rows_ = X[y >= 0]

@@ -88,20 +88,9 @@ def tensors(weights: Sequence[np.ndarray], *, autograd: bool) -> list[torch.Tens
     return copies
 
 
-def project(w: torch.Tensor) -> None:
-    """Divide a layer by its Frobenius norm, in place (Eq. 8)."""
-    flat = w.detach().view(-1)
-    flat.mul_(flat.dot(flat) ** -0.5)
-
-
 def arrays(weights: Sequence[torch.Tensor]) -> list[np.ndarray]:
     """float64 copies of trained weights, for scoring."""
     return [w.detach().numpy().astype(np.float64) for w in weights]
-
-
-def shuffled_batches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """One pass over n rows in random order, in batches of nearly equal size (at most batch_size)."""
-    return iter(np.array_split(rng.permutation(n), -(-n // batch_size)))
 
 
 def stratified_batches(
@@ -129,27 +118,33 @@ def minimise(
     loss_of: Callable[[torch.Tensor], torch.Tensor],
     weights: Sequence[torch.Tensor],
     batches: Callable[[], Iterator[np.ndarray]],
-    *,
     learning_rate: float,
     epochs: int,
     min_steps: int = 0,
+    *,
+    optimizer: str = "adam",
+    unit_norm: bool = False,
 ) -> list[float]:
-    """Train weights by Adam on loss_of(row numbers of a batch); batches() starts an epoch.
+    """Train weights on loss_of(row numbers of a batch); batches() starts an epoch. Returns the mean loss of each epoch.
 
-    Goes on for further epochs until min_steps batches were seen. Returns the mean loss of each epoch.
+    Goes on for further epochs until min_steps batches were seen. A loss without a graph has set the gradients itself.
+    With unit_norm every step ends with each layer divided by its Frobenius norm.
     """
     import torch
 
-    step = torch.optim.Adam(weights, lr=learning_rate, fused=True)
+    step = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[optimizer](weights, lr=learning_rate, fused=True)
     history: list[float] = []
     steps = 0
     while len(history) < epochs or steps < min_steps:
         losses = []
         for batch in batches():
             loss = loss_of(torch.from_numpy(batch))
-            step.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            if loss.requires_grad:
+                step.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
             step.step()
+            for flat in [w.detach().view(-1) for w in weights] if unit_norm else []:
+                flat.mul_(flat.dot(flat) ** -0.5)
             losses.append(loss.detach())
         history.append(float(torch.stack(losses).mean()))
         steps += len(losses)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn import svm
@@ -39,6 +40,7 @@ def most_rows_at_once() -> int:
     return int((memory / 3 / np.dtype(np.float64).itemsize) ** 0.5)
 
 
+@dataclass(eq=False, repr=False)
 class OneClassSVM(Detector):
     """Score a row by how far it lies outside the support of the normal rows; known anomalies are left out of the fit.
 
@@ -48,23 +50,23 @@ class OneClassSVM(Detector):
         Upper bound on the share of training rows outside the boundary.
     gamma
         Width of the Gaussian kernel: a number, or 'scale' for 1 / (d * variance of X).
-    flag_rate
-        Share of presumed normal training rows that `predict` flags.
 
     Attributes
     ----------
     support_vectors_, alpha_, rho_, gamma_
         The x_i, alpha_i, rho and gamma of the formula.
 
-    Examples
-    --------
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
     >>> near, far = OneClassSVM().fit(X).anomaly_score([[0, 0], [9, 9]])
     >>> bool(far > 0 > near)
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    nu: float = 0.5
+    gamma: float | str = "scale"
+    flag_rate: float = 0.05
+
+    _parameter_constraints: ClassVar = {
         **Detector._parameter_constraints,
         "nu": [Interval(Real, 0, 1, closed="right")],
         "gamma": [POSITIVE, StrOptions({"scale"})],
@@ -75,11 +77,6 @@ class OneClassSVM(Detector):
         "rho_": ArraySpec(),
         "gamma_": ArraySpec(low=0),
     }
-
-    def __init__(self, nu: float = 0.5, gamma: float | str = "scale", flag_rate: float = 0.05) -> None:
-        self.nu = nu
-        self.gamma = gamma
-        self.flag_rate = flag_rate
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         X = X[y >= 0].astype(np.float64)

@@ -10,85 +10,43 @@ distance to it. A method says what a and b are.
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from strays.detectors import network
 from strays.detectors.base import COUNT, POSITIVE, generator
 from strays.detectors.sphere import SphereDetector
 
 
+@dataclass(eq=False, repr=False)
 class SemiSupervisedSphere(SphereDetector):
     """Base of the methods that draw normal rows to a fixed centre and push known anomalies away from it.
 
-    Parameters
-    ----------
-    hidden_size, latent_size
-        Units of the hidden layer and of the output.
-    activation
-        'relu', 'leaky_relu' or 'linear', after the hidden layer.
+    Parameters and attributes are those of SphereDetector, and
+
     anomaly_weight
         Weight of all known anomalies together, as a share of the weight of all other rows.
-    learning_rate, epochs, batch_size
-        Of the Adam optimiser.
-    min_steps
-        Where anomalies are known, go on for further epochs until so many batches were seen.
-    flag_rate
-        Share of presumed normal training rows that `predict` flags.
-    random_state
-        Seed of the initial weights and the batches.
-
-    Attributes
-    ----------
-    weights_
-        The layers W^1, W^2 of shape (outputs, inputs).
-    center_
-        c, shape (latent_size,).
-    scale_
-        Root mean square distance of the presumed normal training rows to c; scores are in this unit.
-    loss_
-        Mean loss of each epoch.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SphereDetector._parameter_constraints,
-        "hidden_size": [COUNT],
-        "latent_size": [COUNT],
-        "activation": [StrOptions(set(network.ACTIVATIONS))],
-        "anomaly_weight": [POSITIVE],
-        "learning_rate": [POSITIVE],
-        "epochs": [COUNT],
-        "min_steps": [COUNT],
-        "batch_size": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
-    }
+    hidden_size: int = 512
+    latent_size: int = 64
+    activation: str = "leaky_relu"
+    anomaly_weight: float = 1.0
+    learning_rate: float = 1e-4
+    epochs: int = 5
+    min_steps: int = 400
+    batch_size: int = 128
+    flag_rate: float = 0.05
+    random_state: int | None = None
 
-    def __init__(
-        self,
-        hidden_size: int = 512,
-        latent_size: int = 64,
-        activation: str = "leaky_relu",
-        anomaly_weight: float = 1.0,
-        learning_rate: float = 1e-4,
-        epochs: int = 5,
-        min_steps: int = 400,
-        batch_size: int = 128,
-        flag_rate: float = 0.05,
-        random_state: int | None = None,
-    ) -> None:
-        self.hidden_size = hidden_size
-        self.latent_size = latent_size
-        self.activation = activation
-        self.anomaly_weight = anomaly_weight
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.min_steps = min_steps
-        self.batch_size = batch_size
-        self.flag_rate = flag_rate
-        self.random_state = random_state
+    _parameter_constraints: ClassVar = {
+        **SphereDetector._parameter_constraints,
+        "anomaly_weight": [POSITIVE],
+        "min_steps": [COUNT],
+    }
 
     @abstractmethod
     def _losses(self, d2: Any) -> tuple[Any, Any]:
@@ -99,12 +57,12 @@ class SemiSupervisedSphere(SphereDetector):
 
         rng = generator(self.random_state)
         start = network.initial_weights([X.shape[1], self.hidden_size, self.latent_size], rng)
-        center = network.latents(X[y >= 0].astype(np.float64), start, self.activation).mean(axis=0)
+        self.center_ = network.latents(X[y >= 0].astype(np.float64), start, self.activation).mean(axis=0)
         unit = network.spread(X[y >= 0], start, self.activation)
         W = network.tensors(start, autograd=True)
         rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
         is_anomaly = torch.from_numpy(y < 0)
-        c = torch.from_numpy(center.astype(np.float32))
+        c = torch.from_numpy(self.center_.astype(np.float32))
 
         def loss_of(batch: torch.Tensor) -> torch.Tensor:
             d2 = network.squared_distance(network.phi(rows[batch], W, self.activation), c) / unit**2
@@ -113,14 +71,10 @@ class SemiSupervisedSphere(SphereDetector):
             loss = normal_loss[~anomaly].mean()
             return loss + self.anomaly_weight * anomaly_loss[anomaly].mean() if anomaly.any() else loss
 
-        self.loss_ = network.minimise(
-            loss_of,
-            W,
-            lambda: network.stratified_batches(y, self.batch_size, rng, reuse=True),
-            learning_rate=self.learning_rate,
-            epochs=self.epochs,
-            min_steps=self.min_steps if (y < 0).any() else 0,
-        )
+        def batches() -> Iterator[np.ndarray]:
+            return network.stratified_batches(y, self.batch_size, rng, reuse=True)
+
+        min_steps = self.min_steps if (y < 0).any() else 0
+        self.loss_ = network.minimise(loss_of, W, batches, self.learning_rate, self.epochs, min_steps)
         self.weights_ = network.arrays(W)
-        self.center_ = center
-        return self._settle(self._latents(X), y, unit)
+        return self._settle(X, y, unit)

@@ -7,18 +7,59 @@ A method trains W, chooses c, and calls `_settle`.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from strays.detectors import network
 from strays.detectors.array_spec import ArraySpec
-from strays.detectors.base import Detector
+from strays.detectors.base import COUNT, POSITIVE, Detector
+from strays.errors import UsageError
 
 
 class SphereDetector(Detector):
-    """Base of the detectors that score a row by the distance of its latent to a centre."""
+    """Base of the detectors that score a row by the distance of its latent to a centre.
 
+    Parameters
+    ----------
+    hidden_size, latent_size
+        Units of the hidden layer and of the output.
+    activation
+        'relu', 'leaky_relu' or 'linear', after the hidden layer.
+    learning_rate, epochs, batch_size
+        Of the optimiser: Adam, unless a detector lets you choose.
+    min_steps
+        Where anomalies are known, go on for further epochs until so many batches were seen; a small corpus would hardly
+        train otherwise. Without anomalies it would only learn its own rows by heart.
+    flag_rate
+        Share of presumed normal training rows that `predict` flags.
+    random_state
+        Seed of the initial weights and the batches.
+
+    Attributes
+    ----------
+    weights_
+        The layers W^1, W^2 of shape (outputs, inputs).
+    center_
+        c, shape (latent_size,).
+    scale_
+        Root mean square distance of the presumed normal training rows to c; scores are in this unit.
+    loss_
+        Mean loss of each epoch.
+    """
+
+    _parameter_constraints: ClassVar = {
+        **Detector._parameter_constraints,
+        "hidden_size": [COUNT],
+        "latent_size": [COUNT],
+        "activation": [StrOptions(set(network.ACTIVATIONS))],
+        "learning_rate": [POSITIVE],
+        "epochs": [COUNT],
+        "batch_size": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
+    }
     _state: ClassVar = {
         "weights_": [ArraySpec(("hidden", "d")), ArraySpec(("latent", "hidden"))],
         "center_": ArraySpec(("latent",)),
@@ -32,21 +73,25 @@ class SphereDetector(Detector):
     center_: np.ndarray
     scale_: float
 
-    def _settle(self, z: np.ndarray, y: np.ndarray, before: float) -> np.ndarray:
-        """Set the scale from the training rows' latents z, and return their scores.
+    def _settle(self, X: np.ndarray, y: np.ndarray, before: float) -> np.ndarray:
+        """Set the scale from the training rows, and return their scores.
 
         Refuses a network that collapsed: `before` is the spread it started with.
         """
-        distance = self._distance(z)
+        self.scale_ = 1.0
+        distance = self._anomaly_score(X)
         network.refuse_collapse(distance[y >= 0], before, type(self).__name__)
         self.scale_ = float(np.sqrt(np.mean(distance[y >= 0] ** 2)))
         return distance / self.scale_
 
-    def _latents(self, X: np.ndarray) -> np.ndarray:
-        return network.latents(X, self.weights_, self.activation)
-
-    def _distance(self, z: np.ndarray) -> np.ndarray:
-        return np.sqrt(network.squared_distance(z, self.center_))
-
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        return self._distance(self._latents(X)) / self.scale_
+        z = network.latents(X, self.weights_, self.activation)
+        return np.sqrt(network.squared_distance(z, self.center_)) / self.scale_
+
+
+def paper_settings(sizes: dict[str, tuple[int, int, int]], study: str) -> dict[str, Any]:
+    """The settings that the networks of the paper share, with the sizes chosen for one of its experiments."""
+    if study not in sizes:
+        raise UsageError(f"{{study}} is {study!r}; must be one of {', '.join(sizes)}", param="study")
+    chosen = dict(zip(("hidden_size", "latent_size", "batch_size"), sizes[study], strict=True))
+    return chosen | {"activation": "relu", "learning_rate": 1e-3, "epochs": 3}
