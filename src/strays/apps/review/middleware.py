@@ -1,19 +1,15 @@
-"""The desk's middleware, outermost first: the order in which a request is checked.
+"""The desk's middleware, outermost first, with the status of what each refuses.
 
-- http_only: web sockets are closed
-- SecurityHeaders: on every answer
-- trusted_host: 421
-- same_origin: 403
-- json_only: 415, and length_limit: 413, for requests that can change something
-- LinkToken: 403
-- BufferedBody: 413 again, if more arrives than was said
+http_only > SecurityHeaders > trusted_host (421) > same_origin (403) > LinkToken (403)
+and for requests that can change something, around LinkToken:
+json_only (415) > length_limit (413) > LinkToken (403) > BufferedBody (413 and 400)
 
 The desk listens on this machine only, but any page that a browser shows can send requests there.
 """
 
 from __future__ import annotations
 
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp
 
 from strays.apps.review.link import LinkToken
 from strays.apps.web.asgi import checked, http_only, split
@@ -42,12 +38,8 @@ def with_middleware(app: ASGIApp, *, port: int, token: str) -> ASGIApp:
     link = LinkToken(token, cookie=f"strays_{port}")
     changes = checked(BufferedBody(app, MAX_BODY_BYTES), json_only, length_limit(MAX_BODY_BYTES), link)
     shell = checked(
-        split(_is_safe, checked(app, link), changes),
+        split(lambda scope: scope["method"] in SAFE_METHODS, checked(app, link), changes),
         trusted_host(loopback(port), remedy="use the link as it was printed"),
         same_origin(linkable=["/"], schemes=["http"], safe_origins=True),
     )
     return http_only(SecurityHeaders(shell, HEADERS), lifespan=app)
-
-
-def _is_safe(scope: Scope) -> bool:
-    return scope["method"] in SAFE_METHODS

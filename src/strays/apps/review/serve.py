@@ -18,6 +18,7 @@ def serve(desk: Desk, bound: socket.socket, *, who: str, model_folder: str, anno
 
     from strays.apps.review.app import make_app
     from strays.apps.review.middleware import with_middleware
+    from strays.apps.web.connections import QUIET
 
     port = bound.getsockname()[1]
     desk.store.set(port=port)
@@ -30,15 +31,7 @@ def serve(desk: Desk, bound: socket.socket, *, who: str, model_folder: str, anno
             if self.started:
                 announce(f"http://{LOOPBACK}:{port}/?token={token}")
 
-    options: dict[str, Any] = {
-        "lifespan": "off",
-        "access_log": False,  # it would write tokens and searches down
-        "log_config": None,
-        "log_level": "critical",  # tracebacks may hold texts
-        "server_header": False,
-        "timeout_graceful_shutdown": 3,
-        "ws": "none",
-    }
+    options: dict[str, Any] = {**QUIET, "lifespan": "off", "timeout_graceful_shutdown": 3}
     worker = RefitWorker(desk)
     worker.start()
     try:

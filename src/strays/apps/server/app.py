@@ -21,6 +21,7 @@ from strays.apps.web.busy import BusyError, busy
 from strays.jobs.score import flag_rows
 from strays.model import RawScores, Scores
 
+CALL_LIMITS = ("body_bytes", "texts", "characters", "explained_texts", "explained_characters")
 FIELDS = ("anomaly_score", "p_value", "flagged")
 METRICS_PAGE = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The counters."}
 METRICS_ANSWERS = {200: METRICS_PAGE, **errors(401, 403, 421)}
@@ -108,13 +109,7 @@ def _facts(registry: ModelRegistry, served: ServedModel, limits: Limits) -> dict
         "loaded_at": round(served.loaded_at, 3),
         "reload_failed": registry.failure(served.name),
         "models": registry.names,
-        "limits": {
-            "body_bytes": limits.body_bytes,
-            "texts": limits.texts,
-            "characters": limits.characters,
-            "explained_texts": limits.explained,
-            "explained_characters": limits.explained_characters,
-        },
+        "limits": {name: getattr(limits, name) for name in CALL_LIMITS},
         **served.info,
     }
 
@@ -130,7 +125,7 @@ def _too_much(call: ScoreCall, limits: Limits, explanations: bool) -> Response |
             return refuse(422, "text_too_long", words)
     if call.explain and not explanations:
         return refuse(422, "no_explanations", "explanations are switched off on this server; omit explain")
-    if call.explain and len(call.texts) > limits.explained:
-        words = f"{len(call.texts):,} texts; with explain, expected at most {limits.explained} in a call"
+    if call.explain and len(call.texts) > limits.explained_texts:
+        words = f"{len(call.texts):,} texts; with explain, expected at most {limits.explained_texts} in a call"
         return refuse(422, "too_many_texts", words)
     return None

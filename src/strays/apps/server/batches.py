@@ -2,7 +2,7 @@
 
 The texts of all waiting calls go to the model in rounds of a few thousand tokens, which the encoder cuts into batches
 of texts of similar length. Nothing waits for a round to fill: the next one begins as soon as it may, with what is
-there. Calls take turns, a slice each, so that a large one does not hold up small ones.
+there. Calls take turns, a slice each, so that a large one does not hold up small ones. All models share the threads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from strays.model import TextOutlierDetector
 
 # Rounds under way at once: while one's texts are prepared, or its scores go out, another keeps the cores busy.
 ROUNDS_AT_ONCE = 2
-
 TOKENS_PER_ROUND, TOKENS_PER_CORE = 4096, 1024
 # How many texts of a call go into a round before it is the next call's turn.
 SLICE = 64

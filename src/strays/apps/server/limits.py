@@ -19,7 +19,7 @@ class Limits:
     body_bytes: int = 8_000_000  # largest body of a call (413)
     texts: int = 1000  # most texts in a call (422)
     characters: int = 100_000  # longest text of a call (422)
-    explained: int = 16  # most texts in a call with explanations (422): each text is encoded some 65 times
+    explained_texts: int = 16  # most texts in a call with explanations (422): each text is encoded some 65 times
     explained_characters: int = 4000  # longest text of such a call (422)
     waiting: int = 1000  # texts that may wait to be scored; while there are more, calls are refused (429)
     requests: int = 800  # requests under way at once (429)

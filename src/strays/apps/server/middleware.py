@@ -1,21 +1,9 @@
-"""The server's middleware, outermost first: the order in which a request is checked.
+"""The server's middleware, outermost first, with the status of what each refuses.
 
-- http_only: web sockets are closed
-- SecurityHeaders: on every answer
-- RequestLog: id, log line, metrics; 503 if the server stops first
-- DrainRefused: reads the rest of a refused body
-- trusted_host: 421
-- same_origin: 403
-- bearer_token: 401, if the server has a token; GET /health needs none
-- known_path: 404
-- RequestLimit: 429 if too many requests are under way
-
-And for calls, which have a body:
-
-- json_only: 415
-- few_waiting: 429 if too many texts are waiting
-- length_limit: 413
-- BufferedBody: 413, 408 and 400; 429 if too many bytes are held
+http_only > SecurityHeaders > RequestLog (503 if the server stops first) > DrainRefused > trusted_host (421)
+> same_origin (403) > bearer_token (401; GET /health needs none) > known_path (404) > RequestLimit (429)
+and for calls, which have a body:
+> json_only (415) > few_waiting (429) > length_limit (413) > BufferedBody (413, 408, 400; 429 if too much is held)
 """
 
 from __future__ import annotations
@@ -38,7 +26,7 @@ from strays.apps.web.host import names_and_addresses, trusted_host
 from strays.apps.web.origin import same_origin
 from strays.apps.web.token import bearer_token
 
-HEALTH = "/health"
+HEALTH, CALL = "/health", ("POST", "/v1/score")
 HEADERS = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
@@ -64,7 +52,8 @@ def with_middleware(app: FastAPI, registry: ModelRegistry, *, token: str | None,
 
     body = BufferedBody(app, limits.body_bytes, max_seconds=limits.body_seconds, max_held_bytes=limits.bodies_bytes)
     call = checked(body, json_only, few_waiting, length_limit(limits.body_bytes))
-    limited = RequestLimit(split(_is_call, call, app), limits.requests, exempt=[HEALTH])
+    by_kind = split(lambda scope: (scope["method"], scope["path"]) == CALL, call, app)
+    limited = RequestLimit(by_kind, limits.requests, exempt=[HEALTH])
     metrics.under_way.set_function(lambda: limited.under_way)
 
     remedy = "the server's operator can add it with --allow-host"
@@ -74,7 +63,3 @@ def with_middleware(app: FastAPI, registry: ModelRegistry, *, token: str | None,
     shell = DrainRefused(checked(limited, *checks, known_path), DRAIN_SECONDS, DRAIN_SECONDS_BY_STATUS)
     logged = RequestLog(shell, paths=paths, metrics=metrics, log=registry.log)
     return http_only(SecurityHeaders(logged, HEADERS), lifespan=app)
-
-
-def _is_call(scope: Scope) -> bool:
-    return bool(scope["method"] == "POST" and scope["path"] == "/v1/score")

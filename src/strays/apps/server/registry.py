@@ -52,7 +52,7 @@ class ModelRegistry:
     """Models by name; a call that names none gets the first."""
 
     def __init__(self, folders: dict[str, str], load: Load, *, limits: Limits, metrics: Metrics, log: Log) -> None:
-        self.folders, self._load = folders, load
+        self.names, self._folders, self._load = list(folders), folders, load
         self.limits, self.metrics, self.log = limits, metrics, log
         self._served: dict[str, ServedModel] = {}
         self._failed: dict[str, tuple[Stamp, str]] = {}
@@ -64,14 +64,9 @@ class ModelRegistry:
         self._models = {name: (stamp_of(folder), load(folder)) for name, folder in folders.items()}
 
     @property
-    def names(self) -> list[str]:
-        """The names of all models."""
-        return list(self.folders)
-
-    @property
     def ready(self) -> bool:
         """Whether every model can answer."""
-        return len(self._served) == len(self.folders)
+        return len(self._served) == len(self.names)
 
     @property
     def waiting(self) -> int:
@@ -81,7 +76,7 @@ class ModelRegistry:
     def get(self, name: str | None = None) -> ServedModel | None:
         """The model of that name, or the first; None while it is being loaded."""
         name = self.names[0] if name is None else name
-        if name not in self.folders:
+        if name not in self.names:
             raise UnknownModelError(f"no model has that name; expected one of {', '.join(self.names)}")
         return self._served.get(name)
 
@@ -106,7 +101,7 @@ class ModelRegistry:
         """Reload the models whose folders have changed; with `retry` also those that failed to load."""
         async with self._checking:
             for name, served in list(self._served.items()):
-                folder, stamp = self.folders[name], stamp_of(self.folders[name])
+                folder, stamp = self._folders[name], stamp_of(self._folders[name])
                 if stamp is None:  # probably being replaced; a failure only if it stays so
                     if (retry or name in self._absent) and name not in self._failed:
                         self._fail(name, stamp, ModelError(f"{folder}: there is no model in it any more"))

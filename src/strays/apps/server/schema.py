@@ -15,6 +15,7 @@ NORMAL = {"anomaly_score": -0.41, "p_value": 0.62, "flagged": False}
 ODD = {"anomaly_score": 2.93, "p_value": 0.0034, "flagged": True}
 ANSWER: dict[str, Any] = {"model": "workshop", "version": "3f2a9c0d41b7e865", "results": [NORMAL, ODD]}
 
+TEXTS = "The texts; null and blank ones get null results."
 EXPLAIN = "Also explain each score; for fewer and shorter texts, see the limits in /v1/model."
 DESCRIPTION = (
     "Finds the texts that do not belong. Scores point up: higher is odder. A p-value is the share of fresh normal "
@@ -27,9 +28,7 @@ class ScoreCall(BaseModel):
 
     model_config = ConfigDict(strict=True, json_schema_extra={"example": CALL, "additionalProperties": False})
 
-    texts: Annotated[
-        list[str | None], FailFast(), Field(description="The texts; null and blank ones get null results.")
-    ]
+    texts: Annotated[list[str | None], FailFast(), Field(description=TEXTS)]
     model: str | None = Field(None, description="Name of the model; the first one by default.", max_length=100)
     explain: Annotated[bool, Field(description=EXPLAIN)] = False
 

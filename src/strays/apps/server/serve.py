@@ -20,7 +20,7 @@ from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
 from strays.apps.server.middleware import with_middleware
 from strays.apps.server.registry import Load, ModelRegistry
-from strays.apps.web.connections import LimitedConnection, LimitedServer
+from strays.apps.web.connections import QUIET, LimitedConnection, LimitedServer
 
 
 def serve(
@@ -61,16 +61,12 @@ def serve(
 def make_server(shell: Any, limits: Limits) -> LimitedServer:
     """uvicorn, set up for an app with its middleware."""
     options: dict[str, Any] = {
-        "access_log": False,
-        "log_config": None,
-        "log_level": "critical",  # its tracebacks may hold texts; ours do not
+        **QUIET,
         "http": partial(LimitedConnection, max_connections=limits.connections),
         "backlog": 100,  # all that wait are accepted at once: with more of them, too many files could be open
-        "server_header": False,
         "proxy_headers": False,  # a caller could claim any address
         "timeout_keep_alive": int(limits.idle_seconds),
         "timeout_graceful_shutdown": int(limits.shutdown_seconds),
-        "ws": "none",
     }
     return LimitedServer(uvicorn.Config(shell, **options), limits.idle_seconds)
 

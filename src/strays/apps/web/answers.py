@@ -50,14 +50,13 @@ def add_errors(app: FastAPI, *, besides: str = "") -> None:
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:
         # Where and what, never the value itself: it may be anything.
-        if any(part["type"] == "json_invalid" for part in error.errors()):
+        found = [(".".join(map(str, part["loc"])), part["type"], part["msg"]) for part in error.errors()]
+        if any(kind == "json_invalid" for _, kind, _ in found):
             return refuse(400, "not_json", "the body is not valid JSON")
-        if any(part["loc"] == ("body",) and part["type"] in NO_OBJECT for part in error.errors()):
+        if any(where == "body" and kind in NO_OBJECT for where, kind, _ in found):
             return refuse(422, "invalid", "body: expected a JSON object")
-        found = [
-            f"{'.'.join(map(str, part['loc']))}: {part['msg'].removeprefix('Value error, ')}" for part in error.errors()
-        ]
-        return refuse(422, "invalid", "; ".join(found[:5]))
+        words = [f"{where}: {message.removeprefix('Value error, ')}" for where, _, message in found[:5]]
+        return refuse(422, "invalid", "; ".join(words))
 
     @app.exception_handler(StraysError)
     def failed(request: Request, error: StraysError) -> Response:

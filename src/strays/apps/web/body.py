@@ -53,12 +53,10 @@ class BufferedBody:
         state = scope.setdefault("state", {})
         state["body_bytes"] = 0
         try:
-            body = await self._read(receive, state)
-            if isinstance(body, Response):
-                await body(scope, receive, send)
+            unread = await self._read(receive, state)
+            if isinstance(unread, Response):
+                await unread(scope, receive, send)
                 return
-            unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-            del body  # the app alone decides how long it is needed
             gone = state["gone"] = asyncio.ensure_future(receive())
 
             async def receive_again() -> Message:
@@ -71,8 +69,8 @@ class BufferedBody:
         finally:
             self._held_bytes -= state["body_bytes"]
 
-    async def _read(self, receive: Receive, state: dict[str, Any]) -> bytes | Response:
-        """The body, or the answer to one that cannot be had."""
+    async def _read(self, receive: Receive, state: dict[str, Any]) -> list[Message] | Response:
+        """The body as the only message, to be taken by the app, which decides how long it is needed; or a refusal."""
         parts: list[bytes] = []
         try:
             async with asyncio.timeout(self._max_seconds):
@@ -88,7 +86,7 @@ class BufferedBody:
                     if self._held_bytes > self._max_held_bytes:
                         return busy("too many large bodies are under way")
                     if not message.get("more_body", False):
-                        return b"".join(parts)
+                        return [{**message, "body": b"".join(parts)}]
         except TimeoutError:
             words = f"the body did not arrive within {self._max_seconds:g} seconds"
             return refuse(408, "too_slow", words, {"connection": "close"})

@@ -9,6 +9,9 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+# Options of uvicorn for server and desk: what it logs may hold texts, searches or tokens, and there are no web sockets.
+QUIET = {"access_log": False, "log_config": None, "log_level": "critical", "server_header": False, "ws": "none"}
+
 
 class LimitedConnection(H11Protocol):
     """uvicorn's connection (by h11, which limits the size of headers). One too many ends the one idle for longest."""

@@ -18,10 +18,7 @@ MAX_BYTES = 32_000_000
 
 
 class DrainRefused:
-    """Read and drop the rest of the body before an error answer is sent, for a few seconds at most.
-
-    `seconds` is for any status, `seconds_by_status` for those that differ.
-    """
+    """Read and drop the rest of the body before an error answer, for `seconds` at most, or those of its status."""
 
     def __init__(self, app: ASGIApp, seconds: float, seconds_by_status: Mapping[int, float]) -> None:
         self._app, self._seconds, self._seconds_by_status = app, seconds, seconds_by_status
