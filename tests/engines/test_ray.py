@@ -11,7 +11,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,8 @@ import pytest
 import strays
 from strays.engines import LocalEngine, RayEngine
 from strays.engines.ray.connection import stops_held
+from strays.engines.ray.engine import Pool, pool_for
 from strays.engines.ray.nodes import Actor, read_chunks, require_same_here
-from strays.engines.ray.pool import Pool, pool_for
 from strays.errors import ClusterError, DataError, StraysWarning, UsageError
 from strays.jobs.score import Plan, Remaining, Scorer
 from strays.jobs.score.plan import ChunkWriter
@@ -54,14 +53,14 @@ def lose(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def connected(address: str | None) -> Iterator[Any]:
         yield ray
 
-    def one_round(_: Any, model: Scorer, sent: Scorer, plan: Plan, rests: list[Remaining]) -> Iterator[dict[str, Any]]:
-        actor, left = Actor(sent, plan, str(Path.cwd())), losses.pop(0) if losses else sys.maxsize
-        for chunk in read_chunks(pa.table({"rest": [json.dumps(asdict(r)) for r in rests]}), plan, strays.__version__):
+    def one_round(_: Any, model: Scorer, sent: Scorer, plan: Plan, rests: list[Remaining]) -> Iterator[tuple]:
+        actor, left = Actor(sent, plan, rests, str(Path.cwd())), losses.pop(0) if losses else sys.maxsize
+        for chunk in read_chunks(pa.table({"rest": range(len(rests))}), plan, rests, strays.__version__):
             if left == 0:
                 raise ray.exceptions.RayError("a worker is gone")
             left -= 1
             for answer in actor(chunk):
-                yield from (row | {"told": json.loads(row["told"])} for row in answer.to_pylist())
+                yield from ((json.loads(row["told"]), row["data"]) for row in answer.to_pylist())
 
     for name, here in (("put", lambda model: model), ("get", lambda model: model), ("nodes", list)):
         monkeypatch.setattr(ray, name, here)
@@ -148,8 +147,8 @@ def test_a_node_that_does_not_see_the_files_says_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has another file there"):
         require_same_here(Remaining(there, (0, 0)), strays.__version__)
     plan = Plan("text", 10, strict=False, in_folder=False, writer=ChunkWriter(f"{tmp_path}/none", {}, None, False))
-    lines = [json.dumps(asdict(r)) for r in (rest, Remaining(InputFile("b", "/none/b", "csv"), (0, 0)))]
-    first, second = read_chunks(pa.table({"rest": lines}), plan, strays.__version__)
+    rests = [rest, Remaining(InputFile("b", "/none/b", "csv"), (0, 0))]
+    first, second = read_chunks(pa.table({"rest": [0, 1]}), plan, rests, strays.__version__)
     assert "does not see /none/b; files must be on a path" in second["told"][0].as_py()
     actor = Actor.__new__(Actor)
     actor._plan = plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
-from strays.jobs.score import Plan, Remaining, RowProgress, ScoredChunk, Scorer, WrittenChunk
+from strays.jobs.score import DoneChunk, Plan, Remaining, RowProgress, Scorer
 
 
 class LocalEngine:
@@ -37,9 +37,7 @@ class LocalEngine:
         """Nothing to start."""
         return nullcontext()
 
-    def run(
-        self, model: Scorer, plan: Plan, left: Iterable[Remaining], progress: RowProgress
-    ) -> Iterator[ScoredChunk | WrittenChunk]:
+    def run(self, model: Scorer, plan: Plan, left: Iterable[Remaining], progress: RowProgress) -> Iterator[DoneChunk]:
         """Every chunk that is left, done as planned, in order."""
         for task in plan.tasks(left):
             progress.take(len(task.chunk.rows))

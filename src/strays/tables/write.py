@@ -96,7 +96,7 @@ def complete_file(path: str) -> Iterator[IO[bytes]]:
     except BrokenPipeError:
         raise  # whoever read the pipe has gone, and nobody needs to be told
     except OSError as error:
-        raise DataError(f"{path}: could not be written ({error.strerror or error}); nothing was changed") from error
+        raise DataError(f"{path}: could not be written ({error.strerror or error}); it was not changed") from error
 
 
 @contextmanager

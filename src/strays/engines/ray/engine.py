@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,8 @@ from typing import Any
 from strays import __version__
 from strays.engines.ray.connection import SECONDS_TO_ANSWER, connected, host_and_port
 from strays.engines.ray.nodes import Actor, read_chunks, result_of
-from strays.engines.ray.pool import encoders_in, pool_for
 from strays.errors import ClusterError, StraysError, StraysWarning, UsageError, first_line
-from strays.jobs.score import Plan, Remaining, RowProgress, ScoredChunk, Scorer, WrittenChunk
+from strays.jobs.score import DoneChunk, Plan, Remaining, RowProgress, Scorer
 from strays.jobs.score.plan import open_input
 
 PIP = "pip install 'strays[ray]'"
@@ -27,6 +26,8 @@ MOST_LOSSES = 3
 SECONDS_TO_NOTICE = 60.0
 # A file of more bytes counts as one with rows before it is read.
 SMALL = 4096
+# Cores of one actor: encoders that run a network use several; any other works on one core at a time.
+CORES_OF_A_NETWORK = 4
 
 
 class RayEngine:
@@ -67,9 +68,7 @@ class RayEngine:
             finally:
                 self._ray = None
 
-    def run(
-        self, model: Scorer, plan: Plan, left: Iterable[Remaining], progress: RowProgress
-    ) -> Iterator[ScoredChunk | WrittenChunk]:
+    def run(self, model: Scorer, plan: Plan, left: Iterable[Remaining], progress: RowProgress) -> Iterator[DoneChunk]:
         """Every chunk that is left, done as planned, in order."""
         plan = _for_any_node(plan)
         rests = {rest.file.name: _seen_from_anywhere(rest) for rest in left if _may_have_rows(rest, plan)}
@@ -80,12 +79,12 @@ class RayEngine:
             while rests:
                 try:
                     with closing(_round(ray, model, sent, plan, list(rests.values()))) as rows:
-                        for row in rows:
-                            for message, params in row["told"]["warnings"]:
+                        for answer, scores in rows:
+                            for message, params in answer["warnings"]:
                                 if message not in told:
                                     warnings.warn(StraysWarning(message, param=params), stacklevel=2)
                                 told.add(message)
-                            chunk = result_of(row)
+                            chunk = result_of(answer, scores)
                             progress.take(chunk.rows)
                             progress.finish()
                             losses = 0
@@ -114,22 +113,23 @@ class RayEngine:
                     _wait_for_the_dead(ray)
 
 
-def _round(ray: Any, model: Scorer, sent: Any, plan: Plan, rests: list[Remaining]) -> Generator[dict[str, Any]]:
+def _round(
+    ray: Any, model: Scorer, sent: Any, plan: Plan, rests: list[Remaining]
+) -> Generator[tuple[dict[str, Any], bytes | None]]:
     """Score what is left with the nodes there are now; what the actors answer, in order."""
     data, pool = ray.data, pool_for([node["Resources"] for node in ray.nodes() if node["Alive"]], model)
-    lines = [{"rest": json.dumps(asdict(rest))} for rest in rests]
-    dataset = data.from_items(lines, override_num_blocks=len(lines))
+    dataset = data.from_items([{"rest": i} for i in range(len(rests))], override_num_blocks=len(rests))
     context = dataset.context
     context.target_max_block_size = 1  # a chunk is a block of its own, and is handed on as soon as it is read
     context.execution_options.preserve_order = True
     context.enable_progress_bars = context.print_on_execution_start = False
     chunks = dataset.map_batches(
         read_chunks,
-        fn_args=(plan, __version__),
+        fn_args=(plan, rests, __version__),
         batch_size=1,
         batch_format="pyarrow",
         num_cpus=0,  # all cores are the actors', who wait for little else
-        compute=data.TaskPoolStrategy(size=min(pool.size, len(lines))),
+        compute=data.TaskPoolStrategy(size=min(pool.size, len(rests))),
     )
     with warnings.catch_warnings():
         # Ray would wait for ever for the place of a node that is gone; a new round does not. Up to Ray 2.63 this can
@@ -137,7 +137,7 @@ def _round(ray: Any, model: Scorer, sent: Any, plan: Plan, rests: list[Remaining
         warnings.simplefilter("ignore")
         results = chunks.map_batches(
             Actor,
-            fn_constructor_args=(sent, plan, str(Path.cwd())),
+            fn_constructor_args=(sent, plan, rests, str(Path.cwd())),
             batch_size=1,
             batch_format="pyarrow",
             num_cpus=pool.cpus,
@@ -147,7 +147,43 @@ def _round(ray: Any, model: Scorer, sent: Any, plan: Plan, rests: list[Remaining
         )
     for batch in results.iter_batches(batch_size=1, batch_format="pyarrow"):
         for row in batch.to_pylist():
-            yield row | {"told": json.loads(row["told"])}
+            yield json.loads(row["told"]), row["data"]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """How many actors there are, and what each holds of a node."""
+
+    size: int
+    cpus: int
+    gpus: int | None = None
+
+
+def pool_for(nodes: list[dict[str, float]], model: Scorer) -> Pool:
+    """An actor for every GPU, where the encoder can use one; else all cores, in actors of as many as one can use."""
+    device = next((str(e.device) for e in encoders_in(model) if hasattr(e, "device")), None)
+    with_gpu = [node for node in nodes if node.get("GPU", 0) >= 1]
+    if with_gpu and device in ("auto", "cuda"):
+        each = min(int(node.get("CPU", 0) // int(node["GPU"])) for node in with_gpu)
+        return Pool(sum(int(node["GPU"]) for node in with_gpu), max(each, 1), 1)
+    if device not in (None, "auto", "cpu"):
+        raise UsageError(
+            f"{{device}} is {device!r}, and {len(with_gpu)} nodes of the cluster have GPUs, which Ray assigns; "
+            "expected auto or cpu, or, if there are GPUs, cuda",
+            param="device",
+        )
+    cores = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
+    if not cores:
+        raise ClusterError("no node of the cluster has a CPU to work with; start one with `ray start`")
+    each = min(CORES_OF_A_NETWORK if device else 1, *cores)
+    return Pool(sum(n // each for n in cores), each)
+
+
+def encoders_in(model: Scorer) -> list[Any]:
+    """The encoders of a model, also of one that a cascade is made of."""
+    inner = getattr(model, "model", model)
+    found = [getattr(inner, "encoder_", None), getattr(getattr(inner, "cascade_", None), "encoder", None)]
+    return [encoder for encoder in found if encoder is not None]
 
 
 def _may_have_rows(rest: Remaining, plan: Plan) -> bool:

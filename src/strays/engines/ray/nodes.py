@@ -1,4 +1,7 @@
-"""What runs on the nodes: readers that cut files into chunks, actors that score these; and how results come back."""
+"""What runs on the nodes: readers that cut files into chunks, actors that score these; and how results come back.
+
+What readers and actors hand on is a table of one row for each chunk: what is told of it, as JSON, and bytes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from strays import __version__, errors
@@ -19,63 +21,35 @@ from strays.errors import ClusterError, DataError, StraysError, StraysWarning
 from strays.jobs.score import Plan, Remaining, ScoredChunk, Task, WrittenChunk
 from strays.jobs.score.manifest import NAME
 from strays.model.scores import RawScores
-from strays.tables import Chunk, InputFile
-
-FIELDS = pa.schema(
-    [
-        ("rest", pa.string()),
-        ("number", pa.int64()),
-        ("first_row", pa.int64()),
-        ("last", pa.bool_()),
-        ("rows", pa.large_binary()),
-        ("told", pa.string()),
-    ]
-)
+from strays.tables import Chunk
 
 
-def read_chunks(batch: pa.Table, plan: Plan, version: str) -> Iterator[pa.Table]:
+def read_chunks(batch: pa.Table, plan: Plan, rests: list[Remaining], version: str) -> Iterator[pa.Table]:
     """Read files in chunks, one a row; behind those of a file that cannot be read on, a row that says why."""
-    for line in batch["rest"].to_pylist():
+    for which in batch["rest"].to_pylist():
         try:
-            rest = _remaining(line)
-            require_same_here(rest, version)
-            for task in plan.tasks([rest]):
+            require_same_here(rests[which], version)
+            for task in plan.tasks([rests[which]]):
                 chunk, sink = task.chunk, pa.BufferOutputStream()
                 with pa.ipc.new_stream(sink, chunk.rows.schema) as writer:
                     writer.write_table(chunk.rows)
-                yield _one(line, task.number, chunk.first_row, chunk.last, sink.getvalue(), None)
+                place = {"rest": which, "number": task.number, "first_row": chunk.first_row, "last": chunk.last}
+                yield _row(place, memoryview(sink.getvalue()))
         except (StraysError, OSError) as error:
-            yield _one(line, None, None, None, None, json.dumps(_error_to_plain(error)))
+            yield _row(_error_to_plain(error))
 
 
-def _remaining(line: str) -> Remaining:
-    told = json.loads(line)
-    return Remaining(**told | {"file": InputFile(**told["file"]), "state": tuple(told["state"])})
-
-
-def _one(*values: Any) -> pa.Table:
-    return pa.Table.from_arrays(
-        [
-            _bytes(value) if isinstance(value, pa.Buffer) else pa.array([value], field.type)
-            for value, field in zip(values, FIELDS, strict=True)
-        ],
-        schema=FIELDS,
-    )
-
-
-def _bytes(data: pa.Buffer) -> pa.Array:
-    """One value of bytes, which are not copied."""
-    ends = np.array([0, data.size], np.int64)
-    return pa.Array.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(ends), data])
+def _row(told: dict[str, Any], data: bytes | memoryview | None = None) -> pa.Table:
+    return pa.table({"told": [json.dumps(told)], "data": pa.array([data], pa.large_binary())})
 
 
 class Actor:
     """Holds the model and finishes chunks."""
 
-    def __init__(self, model: Any, plan: Plan, folder: str) -> None:
+    def __init__(self, model: Any, plan: Plan, rests: list[Remaining], folder: str) -> None:
         import ray
 
-        self._plan = plan
+        self._plan, self._rests = plan, rests
         if Path(folder).is_dir():  # an encoder may be named by a path from there
             os.chdir(folder)
         sent = ray.get(model)
@@ -83,28 +57,25 @@ class Actor:
         self._model = sent.without_cache() if hasattr(sent, "without_cache") else sent
 
     def __call__(self, batch: pa.Table) -> Iterator[pa.Table]:
-        """What came of every chunk, one a row: what is told of it as JSON, and scores that are not written yet."""
-        for i in range(len(batch)):
-            scores = None
+        """What came of every chunk, one a row, with scores that are not written yet."""
+        for told, data in zip(batch["told"].to_pylist(), batch["data"], strict=True):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("ignore")
                 warnings.simplefilter("always", StraysWarning)
                 try:
-                    told, scores = self._finish(batch.slice(i, 1))
+                    result, scores = self._finish(json.loads(told), data.as_buffer())
                 except (StraysError, OSError) as error:
-                    told = _error_to_plain(error)
-            told["warnings"] = [_words(warning.message) for warning in caught]
-            yield pa.table({"told": [json.dumps(told)], "scores": pa.array([scores], pa.large_binary())})
+                    result, scores = _error_to_plain(error), None
+            yield _row(result | {"warnings": [_words(warning.message) for warning in caught]}, scores)
 
-    def _finish(self, row: pa.Table) -> tuple[dict[str, Any], bytes | None]:
-        if row["told"][0].is_valid:
-            return json.loads(row["told"][0].as_py()), None
+    def _finish(self, told: dict[str, Any], data: pa.Buffer | None) -> tuple[dict[str, Any], bytes | None]:
+        if "error" in told:
+            return told, None
         if self._plan.writer and not (Path(self._plan.writer.folder) / NAME).exists():
             raise _not_seen(self._plan.writer.folder)
-        rows = pa.ipc.open_stream(row["rows"][0].as_buffer()).read_all()
-        chunk = Chunk(row["first_row"][0].as_py(), rows, row["last"][0].as_py())
-        rest = _remaining(row["rest"][0].as_py())
-        done = self._plan.finish(self._model, Task(rest.file, rest.state, row["number"][0].as_py(), chunk))
+        rest, rows = self._rests[told["rest"]], pa.ipc.open_stream(data).read_all()
+        chunk = Chunk(told["first_row"], rows, told["last"])
+        done = self._plan.finish(self._model, Task(rest.file, rest.state, told["number"], chunk))
         if isinstance(done, WrittenChunk):
             return {"written": asdict(done)}, None
         return {"scored": done.facts()}, done.scores.to_bytes()
@@ -140,19 +111,13 @@ def _words(error: Any) -> tuple[str, list[str]]:
     return error.message, list(error.params)
 
 
-def result_of(row: dict[str, Any]) -> ScoredChunk | WrittenChunk:
-    """The chunk that a row of an actor's answer tells of, with `told` parsed; raises what went wrong there."""
-    told = row["told"]
-    if "error" in told:
-        raise _error_of(told["error"], told["says"])
+def result_of(told: dict[str, Any], scores: bytes | None) -> ScoredChunk | WrittenChunk:
+    """The chunk that an actor's answer tells of; raises what went wrong there."""
     if "written" in told:
         return WrittenChunk(**told["written"])
-    facts = told["scored"]
-    return ScoredChunk(**facts, scores=RawScores.from_bytes(row["scores"], facts["rows"]))
-
-
-def _error_of(kind: str, says: list[Any]) -> Exception:
-    if kind == "OSError":
-        return OSError(*says)
-    message, params = says
-    return getattr(errors, kind, StraysError)(message, param=params)
+    if scores is not None:
+        return ScoredChunk(**told["scored"], scores=RawScores.from_bytes(scores, told["scored"]["rows"]))
+    if told["error"] == "OSError":
+        raise OSError(*told["says"])
+    message, params = told["says"]
+    raise getattr(errors, told["error"], StraysError)(message, param=params)

@@ -3,15 +3,14 @@
 score_files -> Job -> Engine.run(model, plan, what is left, progress) -> chunks done -> Manifest
 """
 
-from strays.jobs.score.chunks import Remaining, ScoredChunk, Task, WrittenChunk
+from strays.jobs.score.chunks import DoneChunk, Remaining, ScoredChunk, Task, WrittenChunk
 from strays.jobs.score.files import score_files
 from strays.jobs.score.plan import Engine, Plan
 from strays.jobs.score.progress import OpenProgress, RowProgress, no_bar
-from strays.jobs.score.rows import SCORE_FIELDS, Scorer, ScoreSummary, flag_rows, score_texts
-from strays.jobs.score.stream import check_output, score_table, stream_format, write_scored
+from strays.jobs.score.rows import Scorer, ScoreSummary, check_output, flag_rows, stream_format, write_scored
 
 __all__ = [
-    "SCORE_FIELDS",
+    "DoneChunk",
     "Engine",
     "OpenProgress",
     "Plan",
@@ -26,8 +25,6 @@ __all__ = [
     "flag_rows",
     "no_bar",
     "score_files",
-    "score_table",
-    "score_texts",
     "stream_format",
     "write_scored",
 ]

@@ -87,11 +87,6 @@ class Task:
     number: int
     chunk: Chunk
 
-    @property
-    def key(self) -> Key:
-        """What tells this chunk from others."""
-        return self.file.name, self.chunk.first_row
-
     def facts(self, anomaly_score: np.ndarray) -> dict[str, Any]:
         """The fields that the chunk has when it is done."""
         size, mtime_ns = self.state

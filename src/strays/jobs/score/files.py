@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+
 from strays.errors import DataError, UsageError
+from strays.jobs.corpus import no_text
 from strays.jobs.score.job import Job
 from strays.jobs.score.plan import Engine
 from strays.jobs.score.progress import RowProgress
-from strays.jobs.score.rows import Scorer, ScoreSummary
-from strays.jobs.score.stream import score_table
+from strays.jobs.score.rows import (
+    Scorer,
+    ScoreSummary,
+    check_output,
+    flag_rows,
+    score_texts,
+    scored_schema,
+    stream_format,
+    write_scored,
+    write_scored_rows,
+)
 from strays.jobs.score.to_file import score_to_file
 from strays.jobs.score.to_folder import score_to_folder
-from strays.tables import PART_ROWS, find_files, format_of, open_table
+from strays.model.scores import RawScores
+from strays.tables import PART_ROWS, InputFiles, Table, find_files, format_of, open_table, texts_of
 
 
 def score_files(
@@ -39,9 +54,9 @@ def score_files(
     part_rows = PART_ROWS if part_rows is None else part_rows
     if part_rows < 1:
         raise UsageError(f"{{part_rows}} is {part_rows}; must be at least 1", param="part_rows")
-    progress = progress or RowProgress()
     to_folder = _names_a_folder(out, source)
-    if _is_stream(source) or _is_stream(out):
+    piped = _is_pipe(source) or _is_pipe(out)
+    if piped:
         if to_folder or Path(source).is_dir():
             raise UsageError(f"{source} to {out}: a folder cannot be read from or written to a pipe; name a file")
         if not engine.pipes:
@@ -50,38 +65,56 @@ def score_files(
                 "not pipes",
                 param="engine",
             )
-        table = open_table(source, format, text_column=text_column)
-        with progress.bar("scoring", 0, None):
-            return score_table(
-                model,
-                table,
-                out,
-                text_column=text_column,
-                out_format=out_format,
-                strict=strict,
-                safe_cells=safe_cells,
-                progress=progress.reach,
-            )
-    _require_apart(source, out)
+    else:
+        _require_apart(source, out)
     job = Job(
         model=model,
         source=source,
         out=out,
-        inputs=find_files(source, format),
+        inputs=InputFiles([], []) if piped else find_files(source, format),
         text_column=text_column,
         out_format=out_format,
         part_rows=part_rows,
         strict=strict,
         safe_cells=safe_cells,
         restart=restart,
-        progress=progress,
+        progress=progress or RowProgress(),
         engine=engine,
     )
+    if piped:
+        table = open_table(source, format, text_column=text_column)
+        with job.progress.bar("scoring", 0, None):
+            return _score_pipe(job, table)
     return score_to_folder(job) if to_folder else score_to_file(job)
 
 
-def _is_stream(path: str) -> bool:
+def _is_pipe(path: str) -> bool:
     return path == "-" or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir())
+
+
+def _score_pipe(job: Job, table: Table) -> ScoreSummary:
+    """Score every row of a table and write all its columns and the scores, a batch at a time."""
+    model, column = job.model, table.text_column(job.text_column)
+    out_format = stream_format(table, job.out, job.out_format)
+    check_output(table, job.out, out_format, estimates=model.estimates)
+
+    def scored() -> Iterator[tuple[pa.Table, RawScores]]:
+        done = 0
+        for batch in table.batches():
+            texts = texts_of(batch, column)
+            if job.strict and None in texts:
+                raise no_text(table.name, done + texts.index(None))
+            yield pa.Table.from_batches([batch]), score_texts(model, texts)
+            done += len(batch)
+            job.progress.reach(done)
+
+    if model.threshold_.together:
+        # Which rows are flagged is known only when all are scored; their scores alone fit in memory.
+        whole = RawScores(np.concatenate([scores.anomaly_score for _, scores in scored()]))
+        return write_scored(table, job.out, flag_rows(model, whole), out_format=out_format, safe_cells=job.safe_cells)
+    schema = scored_schema(table.schema, table.name, estimates=model.estimates)
+    flagged = ((rows, flag_rows(model, scores)) for rows, scores in scored())
+    return write_scored_rows(job.out, schema, out_format, job.safe_cells, flagged)
 
 
 def _names_a_folder(out: str, source: str) -> bool:

@@ -163,11 +163,10 @@ def resumable(manifest: Callable[[], Manifest | None]) -> Iterator[None]:
             message = f"{error.filename or (kept and kept.folder)}: could not be written ({error.strerror or error})"
             params: tuple[str, ...] = ()
         else:
-            message, params = error.message.removesuffix("; nothing was changed"), error.params
-        if kept is None:
-            raise DataError(message, param=params) from error
-        raise DataError(
-            f"{message}. What is done ({len(kept.parts) or len(kept.scores):,} chunks of rows) is kept in "
-            f"{kept.folder}; fix this and run the job again to resume",
-            param=params,
-        ) from error
+            message, params = error.message, error.params
+        if kept:
+            message += (
+                f". What is done ({len(kept.parts) or len(kept.scores):,} chunks of rows) is kept in {kept.folder}; "
+                "fix this and run the job again to resume"
+            )
+        raise DataError(message, param=params) from error

@@ -25,15 +25,11 @@ NAME = "manifest.jsonl"
 # Scores of chunks whose rows are not written yet (RawScores.to_bytes), one chunk after another.
 SCORES = ".scores.f64"
 FORMAT_VERSION = 2
-# What messages call the entries of the header, and the parameters they name.
+# What messages call the entries of the header that are no parameters, and the parameters that messages name.
 IN_WORDS = {
     "strays_version": "the strays version",
     "model": "the model, {cascade} or {recall} (their hash)",
     "threshold": "the threshold",
-    "text_column": "{text_column}",
-    "out_format": "{out_format}",
-    "safe_cells": "{safe_cells}",
-    "part_rows": "{part_rows}",
 }
 PARAMS = ("cascade", "recall", "text_column", "out_format", "safe_cells", "part_rows", "out", "restart")
 
@@ -98,7 +94,7 @@ class Manifest:
         for name, was in entries[0].items():
             if name != "strays_job" and was != header.get(name):
                 raise UsageError(
-                    f"{self.path}: the earlier run had {IN_WORDS.get(name, name)} {was}, this one has "
+                    f"{self.path}: the earlier run had {IN_WORDS.get(name, f'{{{name}}}')} {was}, this one has "
                     f"{header.get(name)}; all rows must be scored alike. Run it as before to resume, choose another "
                     "{out}, or discard the earlier run with {restart}",
                     param=PARAMS,
@@ -187,21 +183,19 @@ class Manifest:
             return file.read(kept.bytes)
         return b""
 
-    def close(self, *, remove: bool = False) -> None:
-        """Let go of the job; with remove, delete its manifest, its scores and their folder."""
-        if remove:
-            self._remove_results([])
-            self.path.unlink(missing_ok=True)
+    def remove(self) -> None:
+        """Delete the manifest, its scores and their folder."""
+        self._remove_results([])
+        self.path.unlink(missing_ok=True)
         self._file.close()
-        if remove:
-            with suppress(OSError):
-                self.folder.rmdir()
+        with suppress(OSError):
+            self.folder.rmdir()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._file.close()
 
     def _put(self, entry: dict[str, Any]) -> None:
         line = json.dumps(entry).encode() + b"\n"

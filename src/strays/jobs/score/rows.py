@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from strays.encoders import Progress
-from strays.errors import DataError
+from strays.errors import DataError, UsageError
 from strays.model.calibration import Threshold
 from strays.model.scores import RawScores, Scores
-from strays.tables import open_writer
+from strays.tables import Table, open_writer, output_format
 
 # What is added to a row; null where the row has no text.
 SCORE_FIELDS = (
@@ -138,3 +139,34 @@ def _scored_batches(rows: pa.Table, scores: Scores, schema: pa.Schema) -> list[p
     fields = [schema.field(i) for i in range(len(rows.columns), len(schema))]
     added = [pa.array(c, f.type, mask=absent) for c, f in zip(columns, fields, strict=True)]
     return pa.Table.from_arrays([*rows.columns, *added], schema=schema).to_batches()
+
+
+def write_scored(
+    table: Table, out: str, scores: Scores, *, out_format: str | None = None, safe_cells: bool = False
+) -> ScoreSummary:
+    """Write a table's rows with scores that are known already, one for each row, NaN where a row has no text."""
+
+    def parts() -> Iterator[tuple[pa.Table, Scores]]:
+        at = 0
+        for batch in table.batches():
+            yield pa.Table.from_batches([batch]), scores[at : at + len(batch)]
+            at += len(batch)
+
+    return write_scored_rows(out, scored_schema(table.schema, table.name), out_format, safe_cells, parts())
+
+
+def check_output(table: Table, out: str, out_format: str | None = None, *, estimates: bool = False) -> None:
+    """Raise, before any work is done, if the output could not be written as asked."""
+    output_format(out, out_format)
+    scored_schema(table.schema, table.name, estimates=estimates)
+    if out != "-" and Path(out).exists() and Path(table.name).exists() and Path(out).samefile(table.name):
+        raise UsageError(f"{out}: is the input itself; write to another file")
+    if out != "-" and not Path(out).absolute().parent.is_dir():
+        raise DataError(f"{out}: there is no folder {Path(out).parent}; create it first")
+
+
+def stream_format(table: Table, out: str, asked: str | None) -> str | None:
+    """For stdout the input's own format, if it holds columns; for files the one that their name tells."""
+    if asked or out != "-":
+        return asked
+    return table.format if table.format in ("csv", "tsv", "jsonl") else "jsonl"

@@ -55,7 +55,7 @@ def score_to_file(job: Job) -> ScoreSummary:
         scores_of = job.flags(manifest.read_scores if manifest else in_memory.__getitem__, keys)
         summary = _write(job, schema, format, scores_of)
         if manifest:
-            manifest.close(remove=True)
+            manifest.remove()
     files, ignored = len(job.inputs.files), tuple(job.inputs.ignored)
     return replace(summary, n_files=files, ignored=ignored, n_resumed_rows=resumed, rows_per_second=speed)
 

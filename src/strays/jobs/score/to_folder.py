@@ -79,7 +79,7 @@ def _write(job: Job, manifest: Manifest, writer: ChunkWriter) -> None:
     with job.progress.bar("writing", written, job.about_rows()):
         for task in job.plan.tasks(job.left(manifest.parts, manifest.states)):
             job.progress.take(len(task.chunk.rows))
-            manifest.add(writer.write(task, scores_of(task.key)))
+            manifest.add(writer.write(task, scores_of((task.file.name, task.chunk.first_row))))
             job.progress.finish()
 
 
