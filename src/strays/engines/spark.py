@@ -48,7 +48,8 @@ def score_in_pandas(
     worker process loads the model once. `max_false_alarms` or `flag_rate` takes the place of the model's threshold;
     `top` and `max_false_share`, which look at all rows together, are refused.
     """
-    require_pandas()
+    if find_spec("pandas") is None:
+        raise UsageError("this needs pandas, which is not installed; install it with: pip install 'strays[spark]'")
     folder, rule = str(Path(model).absolute()), (max_false_alarms, flag_rate)
     first = _load(folder, rule, device)
     given = "top" if top is not None else "max_false_share" if max_false_share is not None else None
@@ -67,12 +68,6 @@ def score_in_pandas(
             yield _scored(scorer, frame, text_column)
 
     return score
-
-
-def require_pandas() -> None:
-    """Raise if pandas is not installed."""
-    if find_spec("pandas") is None:
-        raise UsageError("this needs pandas, which is not installed; install it with: pip install 'strays[spark]'")
 
 
 def scored_schema(schema: StructType) -> StructType:
@@ -96,16 +91,13 @@ def _scored(model: TextOutlierDetector, frame: pd.DataFrame, text_column: str) -
     try:
         column = pa.array(frame[text_column], pa.string(), from_pandas=True)
     except (pa.ArrowException, TypeError) as error:
-        raise DataError(
-            f"column {text_column!r} holds more than texts ({first_line(error)}); expected strings"
-        ) from error
-    texts = texts_of(pa.table({text_column: column}), text_column)
-    scores = flag_rows(model, score_texts(model, texts))
-    absent = [text is None for text in texts]
+        words = f"column {text_column!r} holds more than texts ({first_line(error)}); expected strings"
+        raise DataError(words) from error
+    scores = flag_rows(model, score_texts(model, texts_of(pa.table({text_column: column}), text_column)))
     return frame.assign(
         anomaly_score=scores.anomaly_score,
         p_value=scores.p_value,
-        flagged=pd.arrays.BooleanArray(scores.flagged, np.array(absent, dtype=bool)),
+        flagged=pd.arrays.BooleanArray(scores.flagged, np.isnan(scores.anomaly_score)),
     )
 
 

@@ -19,8 +19,8 @@ SECONDS_TO_ANSWER = 10.0
 # What a client of gRPC says first, with an empty frame of settings, and the kind of frame that a server answers with.
 HTTP2_SETTINGS = b"\x04"
 HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + HTTP2_SETTINGS + b"\0" * 5
-# Without it Ray takes 127.0.0.1 for a name of the network's address.
-LOOPBACK_ONLY = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+# Unless this is 0, Ray takes 127.0.0.1 for a name of the network's address.
+NETWORKED = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # What stops a job.
 STOPS = (signal.SIGINT, signal.SIGTERM)
@@ -58,11 +58,9 @@ def connected(address: str | None) -> Iterator[Any]:
             try:
                 stack.callback(ray.shutdown)
                 quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+                own = {} if address else {"num_cpus": usable_cores(), "include_dashboard": False}
                 with stops_held():
-                    if address is not None:
-                        ray.init(address, **quiet)
-                    else:
-                        ray.init("local", num_cpus=usable_cores(), include_dashboard=False, **quiet)
+                    ray.init(address or "local", **own, **quiet)
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
                 token = "; if the cluster asks for a token, set RAY_AUTH_MODE=token here too" if address else ""
                 raise ClusterError(f"{address or 'Ray on this machine'}: {first_line(error)}{token}") from error
@@ -84,17 +82,16 @@ def on_loopback() -> Iterator[None]:
     """Have Ray use 127.0.0.1 and no other address: its ports run code for whoever reaches them."""
     from ray._private import ray_constants
 
-    before, was = {name: os.environ.get(name) for name in LOOPBACK_ONLY}, ray_constants.ENABLE_RAY_CLUSTER
-    os.environ.update(LOOPBACK_ONLY)  # for the processes that it starts
+    before, was = os.environ.get(NETWORKED), ray_constants.ENABLE_RAY_CLUSTER
+    os.environ[NETWORKED] = "0"  # for the processes that it starts
     ray_constants.ENABLE_RAY_CLUSTER = False
     try:
         yield
     finally:
         ray_constants.ENABLE_RAY_CLUSTER = was
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+        os.environ.pop(NETWORKED, None)
+        if before is not None:
+            os.environ[NETWORKED] = before
 
 
 @contextmanager

@@ -20,7 +20,6 @@ from strays.errors import ClusterError, StraysError, StraysWarning, UsageError, 
 from strays.jobs.score import DoneChunk, Plan, Remaining, RowProgress, Scorer
 from strays.jobs.score.plan import open_input
 
-PIP = "pip install 'strays[ray]'"
 # A job is given up when so many rounds in a row lost a worker before the next chunk was done.
 MOST_LOSSES = 3
 SECONDS_TO_NOTICE = 60.0
@@ -48,9 +47,8 @@ class RayEngine:
 
     def __init__(self, address: str | None = None) -> None:
         if find_spec("ray") is None:
-            raise UsageError(
-                f"the {{engine}} ray needs Ray, which is not installed; install it with: {PIP}", param="engine"
-            )
+            words = "the {engine} ray needs Ray, which is not installed; install it with: pip install 'strays[ray]'"
+            raise UsageError(words, param="engine")
         if address is not None:
             host_and_port(address)
         self.address = address
@@ -70,7 +68,9 @@ class RayEngine:
 
     def run(self, model: Scorer, plan: Plan, left: Iterable[Remaining], progress: RowProgress) -> Iterator[DoneChunk]:
         """Every chunk that is left, done as planned, in order."""
-        plan = _for_any_node(plan)
+        # By paths that do not depend on where a process runs, and without the tables that this process has opened.
+        writer = plan.writer and replace(plan.writer, folder=str(Path(plan.writer.folder).absolute()))
+        plan = replace(plan, writer=writer, tables={})
         rests = {rest.file.name: _seen_from_anywhere(rest) for rest in left if _may_have_rows(rest, plan)}
         if not rests:
             return
@@ -87,8 +87,7 @@ class RayEngine:
                             chunk = result_of(answer, scores)
                             progress.take(chunk.rows)
                             progress.finish()
-                            losses = 0
-                            rests[chunk.file] = rests[chunk.file].after(chunk)
+                            losses, rests[chunk.file] = 0, rests[chunk.file].after(chunk)
                             yield chunk
                     return
                 except ray.exceptions.RayTaskError as error:  # what a model of other people raises
@@ -107,9 +106,8 @@ class RayEngine:
                             "the model and {part_rows} rows; run the job again to resume",
                             param="part_rows",
                         ) from error
-                    warnings.warn(
-                        StraysWarning("the cluster has lost a worker; going on with what is not done"), stacklevel=2
-                    )
+                    going_on = StraysWarning("the cluster has lost a worker; going on with what is not done")
+                    warnings.warn(going_on, stacklevel=2)
                     _wait_for_the_dead(ray)
 
 
@@ -220,11 +218,4 @@ def _ready_to_send(model: Scorer) -> Scorer:
 
 
 def _seen_from_anywhere(rest: Remaining) -> Remaining:
-    """The same, by a path that does not depend on where a process runs."""
     return replace(rest, file=replace(rest.file, path=str(Path(rest.file.path).absolute())))
-
-
-def _for_any_node(plan: Plan) -> Plan:
-    """The same, with a folder that does not depend on where a process runs, and without this process's tables."""
-    writer = plan.writer and replace(plan.writer, folder=str(Path(plan.writer.folder).absolute()))
-    return replace(plan, writer=writer, tables={})

@@ -10,20 +10,11 @@ import pyarrow as pa
 
 from strays.errors import DataError, UsageError
 from strays.jobs.corpus import no_text
+from strays.jobs.score import rows
 from strays.jobs.score.job import Job
 from strays.jobs.score.plan import Engine
 from strays.jobs.score.progress import RowProgress
-from strays.jobs.score.rows import (
-    Scorer,
-    ScoreSummary,
-    check_output,
-    flag_rows,
-    score_texts,
-    scored_schema,
-    stream_format,
-    write_scored,
-    write_scored_rows,
-)
+from strays.jobs.score.rows import Scorer, ScoreSummary
 from strays.jobs.score.to_file import score_to_file
 from strays.jobs.score.to_folder import score_to_folder
 from strays.model.scores import RawScores
@@ -95,8 +86,8 @@ def _is_pipe(path: str) -> bool:
 def _score_pipe(job: Job, table: Table) -> ScoreSummary:
     """Score every row of a table and write all its columns and the scores, a batch at a time."""
     model, column = job.model, table.text_column(job.text_column)
-    out_format = stream_format(table, job.out, job.out_format)
-    check_output(table, job.out, out_format, estimates=model.estimates)
+    out_format = rows.stream_format(table, job.out, job.out_format)
+    schema = rows.check_output(table, job.out, out_format, estimates=model.estimates)
 
     def scored() -> Iterator[tuple[pa.Table, RawScores]]:
         done = 0
@@ -104,17 +95,17 @@ def _score_pipe(job: Job, table: Table) -> ScoreSummary:
             texts = texts_of(batch, column)
             if job.strict and None in texts:
                 raise no_text(table.name, done + texts.index(None))
-            yield pa.Table.from_batches([batch]), score_texts(model, texts)
+            yield pa.Table.from_batches([batch]), rows.score_texts(model, texts)
             done += len(batch)
             job.progress.reach(done)
 
     if model.threshold_.together:
         # Which rows are flagged is known only when all are scored; their scores alone fit in memory.
         whole = RawScores(np.concatenate([scores.anomaly_score for _, scores in scored()]))
-        return write_scored(table, job.out, flag_rows(model, whole), out_format=out_format, safe_cells=job.safe_cells)
-    schema = scored_schema(table.schema, table.name, estimates=model.estimates)
-    flagged = ((rows, flag_rows(model, scores)) for rows, scores in scored())
-    return write_scored_rows(job.out, schema, out_format, job.safe_cells, flagged)
+        flagged = rows.flag_rows(model, whole)
+        return rows.write_scored(table, job.out, flagged, out_format=out_format, safe_cells=job.safe_cells)
+    parts = ((batch, rows.flag_rows(model, scores)) for batch, scores in scored())
+    return rows.write_scored_rows(job.out, schema, out_format, job.safe_cells, parts)
 
 
 def _names_a_folder(out: str, source: str) -> bool:

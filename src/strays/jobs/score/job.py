@@ -80,8 +80,6 @@ class Job:
         counts = [file.about_rows() for file in self.inputs.files]
         return None if None in counts else sum(count or 0 for count in counts)
 
-    # ---- what is left to do ------------------------------------------------------------------------------------------
-
     def left(self, done: Mapping[Key, DoneChunk], states: Mapping[str, tuple[int, int]]) -> Iterator[Remaining]:
         """What is left of each file beyond the chunks that are done, in order.
 
@@ -122,8 +120,6 @@ class Job:
             f"rows {first + 1:,} to {first + left[first].rows:,}, which are scored already, are no longer the same. "
             "Put the earlier file back"
         )
-
-    # ---- doing it ----------------------------------------------------------------------------------------------------
 
     def run(self, left: Iterable[Remaining], writer: ChunkWriter | None = None) -> Iterator[DoneChunk]:
         """Have the engine do what is left; with a writer, chunks come back written."""

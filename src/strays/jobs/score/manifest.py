@@ -158,8 +158,6 @@ class Manifest:
                 (self.folder / entry.out).unlink(missing_ok=True)
         (self.folder / SCORES).unlink(missing_ok=True)
 
-    # ---- recording ---------------------------------------------------------------------------------------------------
-
     def add(self, chunk: DoneChunk) -> None:
         """Record that a chunk is done, and keep its scores if its rows are not written yet; all is on the disk then."""
         done = self._keep_scores(chunk) if isinstance(chunk, ScoredChunk) else chunk

@@ -155,14 +155,15 @@ def write_scored(
     return write_scored_rows(out, scored_schema(table.schema, table.name), out_format, safe_cells, parts())
 
 
-def check_output(table: Table, out: str, out_format: str | None = None, *, estimates: bool = False) -> None:
-    """Raise, before any work is done, if the output could not be written as asked."""
+def check_output(table: Table, out: str, out_format: str | None = None, *, estimates: bool = False) -> pa.Schema:
+    """The columns of the output; raises, before any work is done, if it could not be written as asked."""
     output_format(out, out_format)
-    scored_schema(table.schema, table.name, estimates=estimates)
+    schema = scored_schema(table.schema, table.name, estimates=estimates)
     if out != "-" and Path(out).exists() and Path(table.name).exists() and Path(out).samefile(table.name):
         raise UsageError(f"{out}: is the input itself; write to another file")
     if out != "-" and not Path(out).absolute().parent.is_dir():
         raise DataError(f"{out}: there is no folder {Path(out).parent}; create it first")
+    return schema
 
 
 def stream_format(table: Table, out: str, asked: str | None) -> str | None:

@@ -40,18 +40,16 @@ def score_to_file(job: Job) -> ScoreSummary:
         left = job.left(manifest.scores, manifest.states) if manifest else job.left({}, {})
         with job.progress.bar("scoring", resumed, job.about_rows()):
             for chunk in job.run(left):
-                if not isinstance(chunk, ScoredChunk):
-                    raise TypeError(f"the engine gave a {type(chunk).__name__}; expected a ScoredChunk")
                 is_all = chunk.last and chunk.file == job.inputs.files[-1].name
                 if manifest is None and not is_all:
                     folder.mkdir(exist_ok=True)
                     manifest = stack.enter_context(Manifest(folder / NAME, job.header()))
                 if manifest:
                     manifest.add(chunk)
-                else:
+                elif isinstance(chunk, ScoredChunk):
                     in_memory[chunk.key] = chunk.scores
         speed = job.progress.rows_per_second
-        keys = sorted(in_memory or (manifest.scores if manifest else {}))
+        keys = sorted(manifest.scores if manifest else in_memory)
         scores_of = job.flags(manifest.read_scores if manifest else in_memory.__getitem__, keys)
         summary = _write(job, schema, format, scores_of)
         if manifest:

@@ -99,8 +99,7 @@ def _require_ours(folder: Path) -> None:
         others = folder.exists() and not (folder / NAME).exists() and any(folder.iterdir())
         place = folder if folder.exists() else folder.absolute().parent
         if not os.access(place, os.W_OK):
-            reason = os.strerror(errno.EACCES if place.exists() else errno.ENOENT)
-            raise _unusable(folder, "made or written to", reason)
+            raise _unusable(folder, "made or written to", os.strerror(errno.EACCES))
     except OSError as error:
         raise _unusable(folder, "read", error.strerror) from error
     if others:
