@@ -8,7 +8,7 @@
 
 Modules import only from the lines above their own. To add a method, write one file (`centroid.py` is the shortest to
 copy) and add one line to DETECTORS: the command line, saved models and tests/detectors/test_every_detector.py then know
-it. Add the class to the two lists of names as well, so that type checkers do.
+it. Import the class below as well, so that type checkers do.
 """
 
 from __future__ import annotations
@@ -19,37 +19,19 @@ from typing import TYPE_CHECKING, Any
 from strays.errors import UsageError
 
 if TYPE_CHECKING:
-    from strays.detectors.ai_svdd import AISVDD
-    from strays.detectors.auto import AutoDetector
-    from strays.detectors.base import Detector
-    from strays.detectors.centroid import CentroidDistance
-    from strays.detectors.deep_sad import DeepSAD
-    from strays.detectors.deep_svdd import DeepSVDD
-    from strays.detectors.hypersphere_classifier import HypersphereClassifier
-    from strays.detectors.isolation_forest import IsolationForest
-    from strays.detectors.local_outlier_factor import LocalOutlierFactor
-    from strays.detectors.logistic_head import LogisticHead
-    from strays.detectors.mahalanobis import Mahalanobis
-    from strays.detectors.nearest_normals import NearestNormals
-    from strays.detectors.one_class_svm import OneClassSVM
-
-__all__ = [
-    "AISVDD",
-    "DETECTORS",
-    "AutoDetector",
-    "CentroidDistance",
-    "DeepSAD",
-    "DeepSVDD",
-    "Detector",
-    "HypersphereClassifier",
-    "IsolationForest",
-    "LocalOutlierFactor",
-    "LogisticHead",
-    "Mahalanobis",
-    "NearestNormals",
-    "OneClassSVM",
-    "detector_class",
-]
+    from strays.detectors.ai_svdd import AISVDD as AISVDD
+    from strays.detectors.auto import AutoDetector as AutoDetector
+    from strays.detectors.base import Detector as Detector
+    from strays.detectors.centroid import CentroidDistance as CentroidDistance
+    from strays.detectors.deep_sad import DeepSAD as DeepSAD
+    from strays.detectors.deep_svdd import DeepSVDD as DeepSVDD
+    from strays.detectors.hypersphere_classifier import HypersphereClassifier as HypersphereClassifier
+    from strays.detectors.isolation_forest import IsolationForest as IsolationForest
+    from strays.detectors.local_outlier_factor import LocalOutlierFactor as LocalOutlierFactor
+    from strays.detectors.logistic_head import LogisticHead as LogisticHead
+    from strays.detectors.mahalanobis import Mahalanobis as Mahalanobis
+    from strays.detectors.nearest_normals import NearestNormals as NearestNormals
+    from strays.detectors.one_class_svm import OneClassSVM as OneClassSVM
 
 # Name on the command line and in saved models -> where the class is. Imported on use: torch is slow to load.
 DETECTORS = {

@@ -6,8 +6,9 @@
     predict             = +1 where decision_function >= 0, else -1
 
 A detector sees embeddings and labels, never a text. Labels are +1 (normal), -1 (anomaly) and 0 (unlabelled, presumed
-normal). A detector writes `_fit(X, y)` and `_anomaly_score(X)` and names the arrays that make up its fitted state in
-`_state`, with what they must be, from which it can be saved and restored without pickle.
+normal). A detector is a dataclass whose fields are its parameters, as scikit-learn's get_params and clone expect. It
+writes `_fit(X, y)` and `_anomaly_score(X)` and names the arrays that make up its fitted state in `_state`, with what
+they must be, from which it can be saved and restored without pickle.
 """
 
 from __future__ import annotations
@@ -38,15 +39,12 @@ _COMMON_STATE = {"offset_": ArraySpec(), "n_features_in_": ArraySpec((), WHOLE, 
 class Detector(OutlierMixin, BaseEstimator, ABC):
     """Base of all detectors. They all take `flag_rate`: the share of presumed normal training rows `predict` flags.
 
-    >>> class FirstFeature(Detector):
-    ...     _state = {}
-    ...
-    ...     def __init__(self, flag_rate=0.05):
-    ...         self.flag_rate = flag_rate
-    ...
+    >>> from dataclasses import dataclass
+    >>> @dataclass(eq=False, repr=False)
+    ... class FirstFeature(Detector):
+    ...     flag_rate: float = 0.05
     ...     def _fit(self, X, y):
     ...         pass
-    ...
     ...     def _anomaly_score(self, X):
     ...         return X[:, 0]
     >>> detector = FirstFeature(flag_rate=0.25).fit([[1, 0], [2, 0], [3, 0], [4, 0]])

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -19,8 +18,7 @@ import numpy as np
 from strays.encoders import Progress
 from strays.encoders.base import check_texts
 from strays.errors import ModelError, StraysWarning, UsageError
-from strays.model.calibration import Threshold
-from strays.model.cascade import RECALL, Cascade, Cut
+from strays.model.cascade import RECALL, Cascade
 from strays.model.scores import RawScores, Scores
 from strays.model.text_outlier_detector import TextOutlierDetector
 
@@ -54,6 +52,9 @@ class CascadeScorer:
     ([False, True], [False, True])
     """
 
+    # Texts that are not sent to the full model get an estimate.
+    estimates = True
+
     def __init__(self, model: TextOutlierDetector, recall: float = RECALL) -> None:
         cascade = getattr(model, "cascade_", None)
         if cascade is None:
@@ -66,33 +67,18 @@ class CascadeScorer:
             )
         self.model = model
         self.recall = recall
-        self._threshold = model.threshold_
+        # What is flagged, as it is when the cascade is made.
+        self.threshold_ = model.threshold_
         self._cascade: Cascade = cascade
+        self._offset = model.calibration_.offset(self.threshold_, np.empty(0))
+        # Which texts are sent to the full model, and what that promises.
+        self.cut = cascade.cut(self._offset, recall)
         warn_of_share(self.cut.share)
-
-    @property
-    def threshold_(self) -> Threshold:
-        """What is flagged, as it was when the cascade was made."""
-        return self._threshold
-
-    @property
-    def estimates(self) -> bool:
-        """True: texts that are not sent to the full model get an estimate."""
-        return True
 
     @property
     def fingerprint(self) -> str:
         """Hash of all that a score depends on."""
         return hashlib.sha256(f"{self.model.fingerprint} {self.recall}".encode()).hexdigest()
-
-    @cached_property
-    def _offset(self) -> float:
-        return self.model.calibration_.offset(self.threshold_, np.empty(0))
-
-    @cached_property
-    def cut(self) -> Cut:
-        """Which texts are sent to the full model, and what that promises."""
-        return self._cascade.cut(self._offset, self.recall)
 
     def score(self, texts: Sequence[str], *, progress: Progress | None = None) -> Scores:
         """Anomaly scores, p-values, flags, and which scores are the full model's."""
@@ -118,7 +104,7 @@ class CascadeScorer:
 
     def flag(self, scores: np.ndarray) -> Scores:
         """The p-values and flags of texts whose anomaly scores are known; no estimate is past the threshold."""
-        if self.model.threshold_ != self._threshold:  # which decided what was sent
+        if self.model.threshold_ != self.threshold_:  # which decided what was sent
             raise UsageError("the model's threshold has changed since this cascade was made; make a new CascadeScorer")
         return self.model.flag(scores)
 
@@ -131,11 +117,7 @@ class CascadeScorer:
 
     def promise(self) -> dict[str, Any]:
         """What is promised, as plain data."""
-        return {
-            "recall": self.cut.recall,
-            "n_held_out": self.cut.n_held_out,
-            "expected_share": self.cut.share,
-        }
+        return {"recall": self.cut.recall, "n_held_out": self.cut.n_held_out, "expected_share": self.cut.share}
 
 
 def warn_of_share(share: float) -> None:

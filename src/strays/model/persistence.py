@@ -30,17 +30,17 @@ VERSION_LENGTH = 16
 
 @dataclass(frozen=True)
 class ModelState:
-    """All that a fitted model is made of."""
+    """All that a fitted model is made of: the attributes of a TextOutlierDetector."""
 
-    encoder: Encoder
+    encoder_: Encoder
     # Where the model was saved: the fingerprint of the encoder it was fitted with.
-    expected_fingerprint: str | None
-    detector: Detector
-    calibration: Calibration
-    threshold: Threshold
-    examples: Examples
-    cascade: Cascade | None
-    summary: FitSummary
+    encoder_fingerprint_: str | None
+    detector_: Detector
+    calibration_: Calibration
+    threshold_: Threshold
+    examples_: Examples
+    cascade_: Cascade | None
+    summary_: FitSummary
     held_out: float | None
     keep_examples: int
     random_state: int | None
@@ -48,7 +48,7 @@ class ModelState:
 
 def save_state(path: str | Path, state: ModelState) -> None:
     """Write a model's folder; an older model there is replaced."""
-    name = detector_config(state.detector)["name"]
+    name = detector_config(state.detector_)["name"]
     if name not in DETECTORS:
         raise ModelError(f"a {name} cannot be saved; expected one of {', '.join(DETECTORS)}")
     save_folder(path, {"strays_version": __version__} | _config(state), _arrays(state))
@@ -80,14 +80,14 @@ def load_state(
             encoder = load_encoder(**asked.to_dict(), device=device, cache=cache)
         detector.set_state(fitted)
         return ModelState(
-            encoder=encoder,
-            expected_fingerprint=config["encoder"]["fingerprint"],
-            detector=detector,
-            calibration=Calibration.from_arrays(calibration),
-            threshold=threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]}),
-            summary=FitSummary(**config["summary"]),
-            examples=Examples.from_arrays(examples, detector.n_features_in_),
-            cascade=_load_cascade(config.get("cascade"), cascade, head),
+            encoder_=encoder,
+            encoder_fingerprint_=config["encoder"]["fingerprint"],
+            detector_=detector,
+            calibration_=Calibration.from_arrays(calibration),
+            threshold_=threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]}),
+            summary_=FitSummary(**config["summary"]),
+            examples_=Examples.from_arrays(examples, detector.n_features_in_),
+            cascade_=_load_cascade(config.get("cascade"), cascade, head),
             held_out=config["held_out"],
             keep_examples=config["keep_examples"],
             random_state=config["random_state"],
@@ -110,15 +110,15 @@ def fingerprint(state: ModelState) -> str:
 
 def describe(state: ModelState) -> dict[str, Any]:
     """What a model is, as plain data for people to read."""
-    settings = getattr(state.encoder, "pinned", None)
+    settings = getattr(state.encoder_, "pinned", None)
     return {
         "version": fingerprint(state)[:VERSION_LENGTH],
-        "encoder": settings.to_dict() if settings else {"name": type(state.encoder).__name__},
-        "detector": detector_config(state.detector) | {"says": state.detector.describe()},
-        "fitted_on": asdict(state.summary),
-        "lowest_p_value": state.calibration.lowest_p_value,
-        "threshold": asdict(state.threshold),
-        "flags": str(state.threshold),
+        "encoder": settings.to_dict() if settings else {"name": type(state.encoder_).__name__},
+        "detector": detector_config(state.detector_) | {"says": state.detector_.describe()},
+        "fitted_on": asdict(state.summary_),
+        "lowest_p_value": state.calibration_.lowest_p_value,
+        "threshold": asdict(state.threshold_),
+        "flags": str(state.threshold_),
         "cascade": _cascade_promise(state),
     }
 
@@ -137,40 +137,37 @@ def detector_config(detector: Detector) -> dict[str, Any]:
 
 def _cascade_promise(state: ModelState) -> dict[str, Any] | None:
     """What a cascade would do with the present threshold."""
-    if state.cascade is None or state.threshold.together:
+    if state.cascade_ is None or state.threshold_.together:
         return None
-    cut = state.cascade.cut(state.calibration.offset(state.threshold, np.empty(0)))
+    cut = state.cascade_.cut(state.calibration_.offset(state.threshold_, np.empty(0)))
     return {"recall": cut.recall, "expected_share": cut.share, "n_held_out": cut.n_held_out}
 
 
 def _config(state: ModelState) -> dict[str, Any]:
-    encoder = _encoder_config(state.encoder)
+    encoder = _encoder_config(state.encoder_)
     return {
-        "encoder": encoder | {"fingerprint": state.expected_fingerprint or encoder["fingerprint"]},
-        "cascade": _encoder_config(state.cascade.encoder) if state.cascade else None,
-        "detector": detector_config(state.detector),
+        "encoder": encoder | {"fingerprint": state.encoder_fingerprint_ or encoder["fingerprint"]},
+        "cascade": _encoder_config(state.cascade_.encoder) if state.cascade_ else None,
+        "detector": detector_config(state.detector_),
         "held_out": state.held_out,
         "keep_examples": state.keep_examples,
         "random_state": None if state.random_state is None else int(state.random_state),
-        "threshold": asdict(state.threshold),
-        "summary": asdict(state.summary),
+        "threshold": asdict(state.threshold_),
+        "summary": asdict(state.summary_),
     }
 
 
 def _encoder_config(encoder: Encoder) -> dict[str, Any]:
     settings = getattr(encoder, "pinned", None)
-    return {
-        "settings": settings.to_dict() if settings else None,
-        "fingerprint": getattr(encoder, "fingerprint", None),
-    }
+    return {"settings": settings.to_dict() if settings else None, "fingerprint": getattr(encoder, "fingerprint", None)}
 
 
 def _arrays(state: ModelState) -> dict[str, np.ndarray]:
-    arrays = {f"detector/{name}": array for name, array in state.detector.get_state().items()}
-    arrays |= {f"examples/{name}": array for name, array in state.examples.to_arrays().items()}
-    if state.cascade:
-        arrays |= {f"cascade/{name}": array for name, array in state.cascade.to_arrays().items()}
-    return arrays | {f"calibration/{name}": array for name, array in state.calibration.to_arrays().items()}
+    arrays = {f"detector/{name}": array for name, array in state.detector_.get_state().items()}
+    arrays |= {f"examples/{name}": array for name, array in state.examples_.to_arrays().items()}
+    if state.cascade_:
+        arrays |= {f"cascade/{name}": array for name, array in state.cascade_.to_arrays().items()}
+    return arrays | {f"calibration/{name}": array for name, array in state.calibration_.to_arrays().items()}
 
 
 def _check_config(config: dict[str, Any]) -> None:

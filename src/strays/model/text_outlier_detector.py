@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -81,6 +81,9 @@ class TextOutlierDetector(BaseEstimator):
     'zzz'
     """
 
+    # Every score is the model's own; a cascade has estimates.
+    estimates = False
+
     def __init__(
         self,
         encoder: str | Encoder = "default",
@@ -114,7 +117,7 @@ class TextOutlierDetector(BaseEstimator):
         called with (texts done, texts in all) while they are encoded.
         """
         fitting.check_settings(self.held_out, self.keep_examples)
-        self._expected_fingerprint = None
+        self.encoder_fingerprint_ = None
         texts = check_texts(texts)
         y = parse_labels(labels, len(texts))
         fitting.require_variety(texts, y)
@@ -155,7 +158,7 @@ class TextOutlierDetector(BaseEstimator):
         """
         self._require_fitted()
         texts = check_texts(texts)
-        require_same_encoder(self.encoder_, self._expected_fingerprint, "model")
+        require_same_encoder(self.encoder_, self.encoder_fingerprint_, "model")
         return anomaly_scores(self.encoder_, self._detector_scores, texts, progress)
 
     def raw_scores(self, texts: Sequence[str], *, progress: Progress | None = None) -> RawScores:
@@ -254,22 +257,8 @@ class TextOutlierDetector(BaseEstimator):
         cache are for the others, as in load_encoder.
         """
         state = load_state(path, encoder=encoder, cascade=cascade, device=device, cache=cache)
-        model = cls(
-            encoder=state.encoder,
-            detector=clone(state.detector),
-            held_out=state.held_out,
-            keep_examples=state.keep_examples,
-            cascade=cascade or state.cascade is not None,
-            random_state=state.random_state,
-        )
-        model.encoder_ = state.encoder
-        model.detector_ = state.detector
-        model.calibration_ = state.calibration
-        model.threshold_ = state.threshold
-        model.summary_ = state.summary
-        model.examples_ = state.examples
-        model.cascade_ = state.cascade
-        model._expected_fingerprint = state.expected_fingerprint
+        model = cls(state.encoder_, clone(state.detector_), cascade=cascade or state.cascade_ is not None)
+        model.__dict__.update(vars(state))
         return model
 
     def without_cache(self) -> Self:
@@ -288,11 +277,6 @@ class TextOutlierDetector(BaseEstimator):
         return model
 
     @property
-    def estimates(self) -> bool:
-        """No: every score is the model's own; a cascade has estimates."""
-        return False
-
-    @property
     def fingerprint(self) -> str:
         """Hash of all that a score depends on; the threshold, which can be chosen anew, is no part of it."""
         return fingerprint(self._state())
@@ -304,27 +288,15 @@ class TextOutlierDetector(BaseEstimator):
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
-    _expected_fingerprint: str | None = None
+    encoder_fingerprint_: str | None = None
     cascade_: Cascade | None = None
 
     def _state(self) -> ModelState:
         self._require_fitted()
-        return ModelState(
-            encoder=self.encoder_,
-            expected_fingerprint=self._expected_fingerprint,
-            detector=self.detector_,
-            calibration=self.calibration_,
-            threshold=self.threshold_,
-            examples=self.examples_,
-            cascade=self.cascade_,
-            summary=self.summary_,
-            held_out=self.held_out,
-            keep_examples=self.keep_examples,
-            random_state=self.random_state,
-        )
+        return ModelState(**{field.name: getattr(self, field.name) for field in fields(ModelState)})
 
     def _embed(self, texts: list[str], progress: Progress | None = None) -> np.ndarray:
-        require_same_encoder(self.encoder_, self._expected_fingerprint, "model")
+        require_same_encoder(self.encoder_, self.encoder_fingerprint_, "model")
         return embed(self.encoder_, texts, progress)
 
     def _detector_scores(self, X: np.ndarray) -> np.ndarray:
