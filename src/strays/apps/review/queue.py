@@ -87,7 +87,7 @@ class ClientQueues:
         if len(found) < n:
             rest = generation.order[is_open[generation.order]][: n + len(taken) + len(found)]
             add(((int(place), "odd") for place in rest), n)
-        for place in now.verdicts.skipped_first:
-            if len(found) < n and place not in taken:
-                found[place] = None
+        if len(found) < n:
+            skipped = (place for place in now.verdicts.skipped_first if place not in taken)
+            found |= dict.fromkeys(islice(skipped, n - len(found)))
         return found
