@@ -11,7 +11,6 @@ from strays.jobs.score import DoneChunk, Plan, Remaining, RowProgress, Scorer
 class LocalEngine:
     r"""Scores one chunk after the other in this process.
 
-    >>> import tempfile
     >>> import numpy as np
     >>> from pathlib import Path
     >>> from strays import TextOutlierDetector
@@ -21,13 +20,11 @@ class LocalEngine:
     ...         return np.array([[text.count(c) for c in "abcde"] for text in texts], dtype=np.float32)
     >>> texts = [f"{a}{b}{c}" for a in "abc" for b in "abc" for c in "abc"]
     >>> model = TextOutlierDetector(Letters(), "centroid").fit(texts)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "texts.csv").write_text("text\nabc\neee\n")
-    ...     summary = score_files(model, f"{folder}/texts.csv", f"{folder}/scored.csv", engine=LocalEngine())
-    ...     columns = Path(folder, "scored.csv").read_text().splitlines()[0]
+    >>> _ = Path("texts.csv").write_text("text\nabc\neee\n")
+    >>> summary = score_files(model, "texts.csv", "scored.csv", engine=LocalEngine())
     >>> summary.n_rows, summary.n_flagged
     (2, 1)
-    >>> columns
+    >>> Path("scored.csv").read_text().splitlines()[0]
     'text,anomaly_score,p_value,flagged'
     """
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.types import StructType
 
-    ScoreFrames = Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]
-
 
 def score_in_pandas(
     model: str | Path,
@@ -41,7 +39,7 @@ def score_in_pandas(
     max_false_share: float | None = None,
     top: int | None = None,
     device: str = "auto",
-) -> ScoreFrames:
+) -> Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]:
     """A function that adds anomaly_score, p_value and flagged to data frames, as they come.
 
     Every column passes through, and rows keep their order. A row without a text (null, empty or blank) gets nulls. Each
