@@ -134,7 +134,7 @@ def static_ways() -> dict[str, Way]:
         from model2vec import StaticModel
         from tokenizers import Tokenizer
 
-        distilled = fast._distilled  # type: ignore[attr-defined]
+        distilled = fast._distil()  # type: ignore[attr-defined]
         theirs = StaticModel(distilled.table, Tokenizer.from_str(distilled.tokenizer), {"normalize": True})
         ways["model2vec"] = lambda texts: np.asarray(theirs.encode(texts))
     return ways

@@ -91,8 +91,8 @@ def test_one_text_does_not_depend_on_the_others(encoder: StaticEncoder, monkeypa
 
 def test_words_have_the_pieces_they_have_in_their_text(encoder: StaticEncoder) -> None:
     """The shortcut by words gives what the tokenizer gives of the whole text, however strange."""
-    by_words = Pieces(encoder._distilled.tokenizer, 30)
-    whole = Pieces(encoder._distilled.tokenizer, 30)
+    by_words = Pieces(encoder._distil().tokenizer, 30)
+    whole = Pieces(encoder._distil().tokenizer, 30)
     assert by_words._by_words
     whole._by_words = False
     texts = [*TEXTS, *STRANGE, "the cat " * 100]
@@ -101,7 +101,7 @@ def test_words_have_the_pieces_they_have_in_their_text(encoder: StaticEncoder) -
 
 
 def test_a_tokenizer_that_looks_across_spaces_gets_whole_texts(encoder: StaticEncoder) -> None:
-    berts = encoder._distilled.tokenizer
+    berts = encoder._distil().tokenizer
     assert cuts_at_spaces(berts)
     assert not cuts_at_spaces(berts.replace("BertPreTokenizer", "ByteLevel"))
     assert not cuts_at_spaces(berts.replace("BertNormalizer", "NFKC"))

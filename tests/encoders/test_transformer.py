@@ -81,7 +81,7 @@ def test_texts_are_cut_at_the_maximum_length(tiny_bert: Path) -> None:
     long = "the cat sleeps " * 1000
     encoder = load_encoder(str(tiny_bert), max_length=5)
     np.testing.assert_array_equal(encoder.encode([long]), encoder.encode(["the cat sleeps"]))
-    assert load_encoder(str(tiny_bert), max_length=9999).resolved.max_length == 64
+    assert load_encoder(str(tiny_bert), max_length=9999)._pretrained.shape.max_length == 64
 
 
 def test_strange_texts_are_encoded(encoder: TransformerEncoder) -> None:
@@ -241,11 +241,13 @@ def sentence_folder(tiny_bert: Path, folder: Path, modules: list[str], pooling: 
 def test_a_sentence_transformers_folder_says_how_it_is_used(tiny_bert: Path, tmp_path: Path) -> None:
     modules = ["Transformer", "Pooling", "Normalize"]
     pooling = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False, "word_embedding_dimension": 32}
-    resolved = load_encoder(sentence_folder(tiny_bert, tmp_path / "a", modules, pooling)).resolved
+    resolved = load_encoder(sentence_folder(tiny_bert, tmp_path / "a", modules, pooling))._pretrained.shape
     assert (resolved.pooling, resolved.normalize, resolved.max_length) == ("cls", True, 7)
-    other = load_encoder(str(tmp_path / "a"), pooling="mean", normalize=False, max_length=30).resolved
+    other = load_encoder(str(tmp_path / "a"), pooling="mean", normalize=False, max_length=30)._pretrained.shape
     assert (other.pooling, other.normalize, other.max_length) == ("mean", False, 30)
-    new_style = load_encoder(sentence_folder(tiny_bert, tmp_path / "b", modules[:2], {"pooling_mode": "cls"})).resolved
+    new_style = load_encoder(
+        sentence_folder(tiny_bert, tmp_path / "b", modules[:2], {"pooling_mode": "cls"})
+    )._pretrained.shape
     assert (new_style.pooling, new_style.normalize) == ("cls", False)
 
 

@@ -19,13 +19,11 @@ from __future__ import annotations
 
 from strays.encoders.base import Encoder, LoadedEncoder, Progress, StreamingEncoder, encode
 from strays.encoders.cache import EmbeddingCache
-from strays.encoders.settings import EncoderSettings
+from strays.encoders.settings import EncoderSettings, require
 from strays.encoders.sources import NAMED, is_static
 from strays.errors import UsageError
 
 __all__ = ["NAMED", "Encoder", "LoadedEncoder", "Progress", "StreamingEncoder", "encode", "load_encoder"]
-
-RUNTIMES = ("auto", "onnx", "torch")
 
 
 def load_encoder(
@@ -77,17 +75,11 @@ def load_encoder(
     """
     settings = EncoderSettings(str(name), revision, pooling, normalize, max_length, precision)
     settings.check()
-    if runtime not in RUNTIMES:
-        raise UsageError(
-            f"{{runtime}} is {runtime!r}; expected one of {', '.join(map(repr, RUNTIMES))}", param="runtime"
-        )
+    require(runtime in ("auto", "onnx", "torch"), "runtime", runtime, "'auto', 'onnx' or 'torch'")
+    require(tokens_per_batch is None or tokens_per_batch >= 1, "tokens_per_batch", tokens_per_batch, "at least 1")
     if runtime == "torch" and precision == "int8":
-        raise UsageError(
-            "{precision} is 'int8' and {runtime} is 'torch'; expected precision='full', or runtime='onnx'",
-            param=("precision", "runtime"),
-        )
-    if tokens_per_batch is not None and tokens_per_batch < 1:
-        raise UsageError(f"{{tokens_per_batch}} is {tokens_per_batch}; expected at least 1", param="tokens_per_batch")
+        both = "{precision} is 'int8' and {runtime} is 'torch'; expected precision='full', or runtime='onnx'"
+        raise UsageError(both, param=("precision", "runtime"))
     if is_static(settings.name):
         from strays.encoders.static import StaticEncoder
 

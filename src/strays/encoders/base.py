@@ -66,9 +66,9 @@ class LoadedEncoder(ABC):
         """Hash of everything that an embedding depends on."""
 
     @property
-    @abstractmethod
     def pinned(self) -> EncoderSettings:
         """The settings that give the same encoder on another machine, whatever is installed there."""
+        return self.settings
 
     @property
     @abstractmethod
@@ -120,10 +120,8 @@ def check_texts(texts: Sequence[str]) -> list[str]:
         return texts
     for i, text in enumerate(texts):
         if not isinstance(text, str):
-            raise DataError(
-                f"{{texts}}[{i}] is {text!r:.60} ({type(text).__name__}); expected a string. Drop or fill it",
-                param="texts",
-            )
+            found = f"{text!r:.60} ({type(text).__name__})"
+            raise DataError(f"{{texts}}[{i}] is {found}; expected a string. Drop or fill it", param="texts")
     return texts
 
 

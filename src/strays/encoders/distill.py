@@ -29,7 +29,7 @@ from strays.encoders.library_errors import LESS_TO_LOAD, loading, running
 from strays.encoders.pretrained import load_model, load_tokenizer
 from strays.encoders.settings import own_settings
 from strays.errors import EncoderError
-from strays.files import replace_folder, sha256
+from strays.files import replace_folder
 
 # Another recipe gives other embeddings: count it up, and models fitted with the older one are refused.
 RECIPE = 1
@@ -50,8 +50,7 @@ class Distilled:
 
 def identity(teacher: Path, pooling: str | None) -> str:
     """Hash of what a distillation depends on; the same on every machine, since no float is in it."""
-    files = [*sources.weight_files(teacher), *sources.vocabulary_files(teacher)]
-    parts = [*map(sha256, files), f"pooling={_pooling(teacher, pooling)}", f"recipe={RECIPE}"]
+    parts = [*sources.hashes(teacher), f"pooling={_pooling(teacher, pooling)}", f"recipe={RECIPE}"]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

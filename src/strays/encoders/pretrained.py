@@ -19,8 +19,6 @@ from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, po
 from strays.errors import EncoderError
 from strays.files import sha256
 
-# Never code that comes with the files; transformers would ask on stdin otherwise.
-FILES_ALONE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 # Besides weights and vocabulary, the files that say how to use them.
 CONFIG_FILES = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
@@ -39,7 +37,7 @@ class Pretrained:
     @cached_property
     def config(self) -> Any:
         """What config.json says of the model."""
-        return load_config(self.folder)
+        return _load("AutoConfig", self.folder)
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -73,11 +71,8 @@ class Pretrained:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the weights, the vocabulary and the shape: what a full-precision embedding depends on."""
-        files = [*sources.weight_files(self.folder), *sources.vocabulary_files(self.folder)]
-        shape = self.shape.to_dict()
-        parts = [sha256(path) for path in files]
-        parts += [f"{key}={shape[key]}" for key in ("pooling", "normalize", "max_length")]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        shape = [f"{key}={getattr(self.shape, key)}" for key in ("pooling", "normalize", "max_length")]
+        return hashlib.sha256("\n".join([*sources.hashes(self.folder), *shape]).encode()).hexdigest()
 
     def cache_key(self, fingerprint: str) -> str:
         """What embeddings and graphs are stored under: a fingerprint, and the files that say how to use the weights.
@@ -90,27 +85,21 @@ class Pretrained:
 
 def load_model(folder: Path) -> Any:
     """The model with its weights, in float32 on the CPU."""
-    import torch
-    from transformers import AutoModel
-
-    with _quiet(), loading(folder):
-        return AutoModel.from_pretrained(folder, **FILES_ALONE, dtype=torch.float32).eval()
-
-
-def load_config(folder: Path) -> Any:
-    """What config.json says of the model."""
-    from transformers import AutoConfig
-
-    with _quiet(), loading(folder):
-        return AutoConfig.from_pretrained(folder, **FILES_ALONE)
+    return _load("AutoModel", folder, dtype="float32").eval()
 
 
 def load_tokenizer(folder: Path) -> Any:
     """The tokenizer, a fast one where there is one."""
-    from transformers import AutoTokenizer
+    return _load("AutoTokenizer", folder)
+
+
+def _load(kind: str, folder: Path, **options: Any) -> Any:
+    import transformers
 
     with _quiet(), loading(folder):
-        return AutoTokenizer.from_pretrained(folder, **FILES_ALONE)
+        # Never code that comes with the files; transformers would ask on stdin otherwise.
+        load = getattr(transformers, kind).from_pretrained
+        return load(folder, local_files_only=True, trust_remote_code=False, **options)
 
 
 @contextmanager

@@ -34,32 +34,28 @@ class EncoderSettings:
     def check(self) -> None:
         """Raise if one of them cannot be used; a saved model may hold anything."""
         for what, value in (("name", self.name), ("revision", self.revision)):
-            if value is not None and not (
-                isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_NAME
-            ):
+            printable = isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_NAME
+            if value is not None and not printable:
                 raise UsageError(f"the encoder's {what} is {value!r:.60}; expected a printable string")
         # A revision becomes part of a path in the hub's cache.
-        if self.revision is not None and (".." in self.revision or self.revision.startswith("/")):
-            raise UsageError(
-                f"{{revision}} is {self.revision!r:.60}; expected a commit, tag or branch", param="revision"
-            )
-        for what, value, options in (("pooling", self.pooling, POOLINGS), ("precision", self.precision, PRECISIONS)):
-            if value is not None and value not in options:
-                raise UsageError(f"{{{what}}} is {value!r:.60}; expected {' or '.join(map(repr, options))}", param=what)
-        if self.normalize not in (None, True, False):
-            raise UsageError(
-                f"{{normalize}} is {self.normalize!r:.60}; expected True, False or None", param="normalize"
-            )
-        if self.max_length is not None and not whole_number(self.max_length, 3, LONGEST_TEXT):
-            raise UsageError(
-                f"{{max_length}} is {self.max_length!r:.60}; expected at least 3, since two tokens mark a text's ends, "
-                f"and at most {LONGEST_TEXT:,}",
-                param="max_length",
-            )
+        outside = self.revision is not None and (".." in self.revision or self.revision.startswith("/"))
+        require(not outside, "revision", self.revision, "a commit, tag or branch")
+        require(self.pooling in (None, *POOLINGS), "pooling", self.pooling, "'mean' or 'cls'")
+        require(self.precision in (None, *PRECISIONS), "precision", self.precision, "'full' or 'int8'")
+        require(self.normalize in (None, True, False), "normalize", self.normalize, "True, False or None")
+        usable = self.max_length is None or whole_number(self.max_length, 3, LONGEST_TEXT)
+        lengths = f"at least 3, since two tokens mark a text's ends, and at most {LONGEST_TEXT:,}"
+        require(usable, "max_length", self.max_length, lengths)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for a model's config."""
         return asdict(self)
+
+
+def require(usable: bool, param: str, value: object, expected: str) -> None:
+    """Raise unless the value of a parameter is usable."""
+    if not usable:
+        raise UsageError(f"{{{param}}} is {value!r:.60}; expected {expected}", param=param)
 
 
 def own_settings(folder: Path) -> EncoderSettings:
@@ -80,18 +76,12 @@ def own_settings(folder: Path) -> EncoderSettings:
     pooling = "mean"
     if "Pooling" in modules:
         config = _read_object(folder, f"{modules['Pooling']}/config.json")
-        chosen = [
-            key.removeprefix("pooling_mode_") for key, on in config.items() if key.startswith("pooling_mode_") and on
-        ]
-        # Newer files name the mode outright.
-        chosen = [config["pooling_mode"]] if isinstance(config.get("pooling_mode"), str) else chosen
-        pooling = {"mean_tokens": "mean", "cls_token": "cls"}.get(name := "+".join(chosen), name)
-    return EncoderSettings(
-        str(folder),
-        pooling=pooling,
-        normalize="Normalize" in modules,
-        max_length=_own_length(folder),
-    )
+        mode = config.get("pooling_mode")  # newer files name it outright
+        if not isinstance(mode, str):
+            prefix = "pooling_mode_"
+            mode = "+".join(key.removeprefix(prefix) for key, on in config.items() if key.startswith(prefix) and on)
+        pooling = {"mean_tokens": "mean", "cls_token": "cls"}.get(mode, mode)
+    return EncoderSettings(str(folder), None, pooling, "Normalize" in modules, _own_length(folder))
 
 
 def _own_length(folder: Path) -> int | None:

@@ -25,21 +25,17 @@ class HubModel:
     about: str
 
 
+MINILM = ("sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf")
 # Names of our own -> what they stand for.
 NAMED = {
-    "default": HubModel(
-        "sentence-transformers/all-MiniLM-L6-v2",
-        "c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
-        f"all-MiniLM-L6-v2, English, 384 dimensions; offline from the package {BUNDLE}",
-    ),
+    "default": HubModel(*MINILM, f"all-MiniLM-L6-v2, English, 384 dimensions; offline from the package {BUNDLE}"),
     "bert": HubModel(
         "google-bert/bert-base-cased",
         "cd5ef92a9fb2f889e972770a36d4ed042daf221e",
         "BERT-base-cased, English, 768 dimensions; the paper's encoder",
     ),
     "fast": HubModel(
-        "sentence-transformers/all-MiniLM-L6-v2",
-        "c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
+        *MINILM,
         "word pieces alone, 256 dimensions; distilled from default at its first use, or from another: fast:NAME",
     ),
 }
@@ -52,9 +48,8 @@ def find_folder(name: str, revision: str | None = None) -> Path:
         folder = Path(name).expanduser()
         is_folder = folder.is_dir()
     except (OSError, RuntimeError) as error:  # a name too long for a file, a user who is unknown here
-        raise EncoderError(
-            f"there is no encoder {name!r:.200} ({first_line(error):.200}); expected a name or a folder"
-        ) from error
+        why = f"{first_line(error):.200}"
+        raise EncoderError(f"there is no encoder {name!r:.200} ({why}); expected a name or a folder") from error
     if name not in NAMED and (is_folder or name.startswith((".", "/", "~")) or name.count("/") > 1):
         return _local_folder(folder)
     if name == "default" and revision is None and (bundled := bundled_folder()):
@@ -108,12 +103,12 @@ def weight_files(folder: Path) -> list[Path]:
     return _plain(folder.glob("*.safetensors")) or _plain(folder.glob("pytorch_model*.bin"))
 
 
-def vocabulary_files(folder: Path) -> list[Path]:
-    """The files that hold a tokenizer's vocabulary: tokenizer.json, or else the older forms."""
-    whole = folder / "tokenizer.json"
-    if whole.is_file():
-        return [whole]
-    return [path for name in ("vocab.txt", "vocab.json", "merges.txt", "*.model") for path in _plain(folder.glob(name))]
+def hashes(folder: Path) -> list[str]:
+    """Of the files that hold a model's weights and its vocabulary: tokenizer.json, or else the older forms."""
+    older = (
+        path for name in ("vocab.txt", "vocab.json", "merges.txt", "*.model") for path in _plain(folder.glob(name))
+    )
+    return [*map(sha256, weight_files(folder)), *map(sha256, _plain(folder.glob("tokenizer.json")) or older)]
 
 
 def _plain(paths: Iterable[Path]) -> list[Path]:

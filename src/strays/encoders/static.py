@@ -51,8 +51,12 @@ class StaticEncoder(LoadedEncoder):
     (1, 256)
     """
 
+    runs_on = "a table of word pieces"
+
     def __init__(self, settings: EncoderSettings) -> None:
         self.settings = settings
+        self._normalize = settings.normalize is not False
+        self._max_length = settings.max_length or MAX_LENGTH
         self._kept: distill.Distilled | None = None
 
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
@@ -73,7 +77,7 @@ class StaticEncoder(LoadedEncoder):
     @property
     def dimension(self) -> int:
         """Length of an embedding."""
-        return int(self._distilled.table.shape[1])
+        return int(self._distil().table.shape[1])
 
     @cached_property
     def folder(self) -> Path:
@@ -83,34 +87,9 @@ class StaticEncoder(LoadedEncoder):
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the transformer's weights and vocabulary, the recipe and the settings."""
-        parts = [
-            distill.identity(self.folder, self.settings.pooling),
-            f"normalize={self._normalize}",
-            f"max_length={self._max_length}",
-        ]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-    @property
-    def pinned(self) -> EncoderSettings:
-        """The settings: nothing in them depends on what is installed."""
-        return self.settings
-
-    @property
-    def runs_on(self) -> str:
-        """What runs the model, in words."""
-        return "a table of word pieces"
-
-    @property
-    def _normalize(self) -> bool:
-        return self.settings.normalize is not False
-
-    @property
-    def _max_length(self) -> int:
-        return self.settings.max_length or MAX_LENGTH
-
-    @property
-    def _distilled(self) -> distill.Distilled:
-        return self._distil()
+        table = distill.identity(self.folder, self.settings.pooling)
+        parts = f"{table}\nnormalize={self._normalize}\nmax_length={self._max_length}"
+        return hashlib.sha256(parts.encode()).hexdigest()
 
     def _distil(self, progress: Progress | None = None) -> distill.Distilled:
         if self._kept is None:
@@ -119,19 +98,19 @@ class StaticEncoder(LoadedEncoder):
 
     @cached_property
     def _pieces(self) -> Pieces:
-        return Pieces(self._distilled.tokenizer, self._max_length)
+        return Pieces(self._distil().tokenizer, self._max_length)
 
     def _embed(self, ids: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """The mean row of each text's pieces."""
         from scipy.sparse import csr_matrix
 
-        table = self._distilled.table
-        starts = np.r_[0, ends]
+        distilled, starts = self._distil(), np.r_[0, ends]
         counts = np.diff(starts)
-        bags = csr_matrix((np.ones(len(ids), dtype=np.float32), ids, starts), shape=(len(ends), len(table)))
-        out = bags @ table  # (texts, dimension)
+        ones = np.ones(len(ids), dtype=np.float32)
+        bags = csr_matrix((ones, ids, starts), shape=(len(ends), len(distilled.table)))
+        out = bags @ distilled.table  # (texts, dimension)
         out /= np.maximum(counts, 1)[:, None]
-        out[counts == 0] = self._distilled.blank
+        out[counts == 0] = distilled.blank
         if self._normalize:
             out /= np.maximum(np.sqrt(np.einsum("ij,ij->i", out, out)), 1e-12)[:, None]
         return np.asarray(out, dtype=np.float32)

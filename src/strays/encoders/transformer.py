@@ -40,21 +40,8 @@ MOST_WORKERS = 10
 class TransformerEncoder(LoadedEncoder):
     """Texts to float32 embeddings by a transformer from a folder, the hub, or the bundled package.
 
-    Parameters
-    ----------
-    settings
-        Which model, and how its tokens become one vector.
-    device
-        'auto' takes a GPU if there is one; or 'cpu', 'cuda', 'cuda:1', 'mps'.
-    runtime
-        'auto', 'onnx' or 'torch'.
-    tokens_per_batch
-        Tokens in one batch, padding included; None for what suits the runtime.
-    cache
-        Where embeddings are stored and looked up; None for nowhere. Not used on a GPU, which is faster.
+    The parameters are those of `load_encoder`. No `cache` is used on a GPU, which is faster.
 
-    Examples
-    --------
     >>> from strays.encoders import load_encoder
     >>> encoder = load_encoder("default")
     >>> encoder
@@ -144,11 +131,6 @@ class TransformerEncoder(LoadedEncoder):
         return self._pretrained.folder
 
     @cached_property
-    def resolved(self) -> EncoderSettings:
-        """The settings with nothing left open."""
-        return replace(self._pretrained.shape, precision=self._choice.precision)
-
-    @cached_property
     def fingerprint(self) -> str:
         """Hash of the weights, the vocabulary and the settings: everything that an embedding depends on."""
         full = self._pretrained.fingerprint
@@ -170,8 +152,6 @@ class TransformerEncoder(LoadedEncoder):
     def scoring_device(self) -> str:
         """Where a detector may compute: on the GPU that the embeddings come from, else on the CPU."""
         return str(self._choice.device) if self._choice.device.type == "cuda" else "cpu"
-
-    # ---- the model, loaded when it is needed -------------------------------------------------------------------------
 
     @cached_property
     def _pretrained(self) -> Pretrained:
@@ -217,8 +197,6 @@ class TransformerEncoder(LoadedEncoder):
                         fresh = []
         self._store(texts, fresh)
 
-    # ---- the cache ---------------------------------------------------------------------------------------------------
-
     @property
     def _cache(self) -> EmbeddingCache | None:
         """The cache, if encoding takes longer than looking up; bfloat16 rows must not be taken for exact ones."""
@@ -242,26 +220,17 @@ class TransformerEncoder(LoadedEncoder):
             rows = np.concatenate([part for part, _ in fresh])
             self._cache.put(self._key, [texts[i] for i in rows], np.concatenate([part for _, part in fresh]))
 
-    # ---- the warning about a foreign script --------------------------------------------------------------------------
-
     def _warn_of_script(self, texts: list[str]) -> None:
-        if not self._warns:
-            return
-        counts = writing_systems.script_counts(texts)
-        if 2 * counts["LATIN"] >= counts.total():
-            return  # Latin pieces are in every vocabulary in use
-        script = writing_systems.foreign_script(counts, self._vocabulary_scripts)
-        if script is None or script in self._warned_scripts:
-            return
-        self._warned_scripts.add(script)
-        message = writing_systems.advice(script, self.settings.name)
-        warnings.warn(StraysWarning(message, param="encoder"), stacklevel=3)
+        script = writing_systems.foreign_script(texts, lambda: self._vocabulary_scripts) if self._warns else None
+        if script is not None and script not in self._warned_scripts:
+            self._warned_scripts.add(script)
+            message = writing_systems.advice(script, self.settings.name)
+            warnings.warn(StraysWarning(message, param="encoder"), stacklevel=3)
 
     @cached_property
     def _vocabulary_scripts(self) -> set[str]:
         tokenizer = self._pretrained.tokenizer
-        pieces = tokenizer.batch_decode([[i] for i in range(len(tokenizer))])
-        return writing_systems.known_scripts(pieces) | {"LATIN"}
+        return writing_systems.known_scripts(tokenizer.batch_decode([[i] for i in range(len(tokenizer))]))
 
 
 def _whole_characters(texts: list[str]) -> list[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Callable, Iterable
 
 MULTILINGUAL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 CHINESE = "BAAI/bge-small-zh-v1.5"
@@ -24,21 +23,20 @@ def script_of(character: str) -> str | None:
     return words[1] if words[0] in ("FULLWIDTH", "HALFWIDTH") else words[0]
 
 
-def script_counts(texts: Iterable[str], sample: int = 200) -> Counter[str]:
-    """How many letters of each script the first texts have."""
-    return Counter(s for text in islice(texts, sample) for c in text[:200] if (s := script_of(c)))
-
-
-def foreign_script(counts: Counter[str], known: set[str]) -> str | None:
-    """The most frequent unknown script if more than half of all letters are in unknown scripts, else None."""
-    foreign = Counter({script: count for script, count in counts.items() if script not in known})
+def foreign_script(texts: list[str], known: Callable[[], set[str]]) -> str | None:
+    """The most frequent unknown script if most letters of the first texts are in unknown scripts, else None."""
+    counts = Counter(script for text in texts[:200] for c in text[:200] if (script := script_of(c)))
+    if 2 * counts["LATIN"] >= counts.total():
+        return None  # Latin pieces are in every vocabulary in use
+    scripts = known()
+    foreign = Counter({script: count for script, count in counts.items() if script not in scripts})
     return foreign.most_common(1)[0][0] if 2 * foreign.total() > counts.total() else None
 
 
 def known_scripts(pieces: Iterable[str]) -> set[str]:
     """The scripts a vocabulary was made for."""
     counts = Counter(s for piece in pieces if (s := next((s for c in piece if (s := script_of(c))), None)))
-    return {script for script, count in counts.items() if count >= ENOUGH_PIECES}
+    return {"LATIN"} | {script for script, count in counts.items() if count >= ENOUGH_PIECES}
 
 
 def advice(script: str, encoder: str) -> str:

@@ -12,7 +12,6 @@ from strays.encoders.cache import models_folder
 from strays.encoders.pretrained import Pretrained
 from strays.encoders.runtimes import onnx_graph, onnx_runtime
 from strays.encoders.runtimes.base import Runtime, usable_cores
-from strays.encoders.runtimes.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime, torch_device
 from strays.errors import EncoderError, UsageError
 
 if TYPE_CHECKING:
@@ -29,6 +28,8 @@ class RuntimeChoice:
     @cached_property
     def device(self) -> torch.device:
         """Where the model runs."""
+        from strays.encoders.runtimes.torch_runtime import torch_device
+
         device = torch_device(self.asked_device)
         if device.type == "mps" and self.asked_device == "auto" and self._needs_onnx:
             device = torch_device("cpu")  # int8 runs nowhere else
@@ -44,7 +45,7 @@ class RuntimeChoice:
         """'full' or 'int8'; where nobody asked, int8 on ONNX Runtime if it is close to the exact embeddings."""
         if self.asked_precision is not None or not self.on_onnx:
             return self.asked_precision or "full"
-        return self.onnx_model.quality.best
+        return self.onnx_model.best_precision
 
     @cached_property
     def on_onnx(self) -> bool:
@@ -70,12 +71,11 @@ class RuntimeChoice:
         """The runtime with the model in it."""
         if self.on_onnx:
             return onnx_runtime.OnnxRuntime(self.onnx_model, self.precision)
-        files, model = self.pretrained, self.pretrained.model()
-        if self.device.type != "cuda":
-            return TorchRuntime(model, files.shape, self.device)
-        if onnx_graph.supports(files.config):
-            return PackedGpuRuntime(model, files.config, files.shape, self.device)
-        return GpuRuntime(model, files.shape, self.device)
+        from strays.encoders.runtimes.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime
+
+        gpu_kind = PackedGpuRuntime if onnx_graph.supports(self.pretrained.config) else GpuRuntime
+        kind = gpu_kind if self.device.type == "cuda" else TorchRuntime
+        return kind(self.pretrained.model(), self.pretrained.shape, self.device)
 
     def __str__(self) -> str:
         if self.on_onnx:
@@ -96,11 +96,8 @@ class RuntimeChoice:
         files = self.pretrained
         name, config = files.settings.name, files.config
         if not onnx_runtime.available():
-            raise EncoderError(
-                f"int8 and {{runtime}}='onnx' need ONNX Runtime, which is not installed; install it: "
-                f"{onnx_runtime.PIP}",
-                param="runtime",
-            )
+            needed = "int8 and {runtime}='onnx' need ONNX Runtime, which is not installed; install it: "
+            raise EncoderError(needed + onnx_runtime.PIP, param="runtime")
         if not onnx_graph.supports(config):
             raise EncoderError(
                 f"the encoder {name!r} is a {config.model_type}, which strays cannot run in int8 or on ONNX Runtime; "
@@ -108,7 +105,6 @@ class RuntimeChoice:
                 param=("precision", "runtime"),
             )
         if files.n_bytes > onnx_graph.MOST_BYTES:
-            raise EncoderError(
-                f"the encoder {name!r} has {files.n_bytes / 1e9:.1f} GB of weights, too many for one ONNX graph"
-            )
-        _ = self.onnx_model.quality
+            size = f"{files.n_bytes / 1e9:.1f} GB"
+            raise EncoderError(f"the encoder {name!r} has {size} of weights, too many for one ONNX graph")
+        _ = self.onnx_model.int8_cosine

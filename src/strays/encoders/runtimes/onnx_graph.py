@@ -18,11 +18,11 @@ parts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from strays.encoders.settings import first_position
+from strays.encoders.settings import EncoderSettings, first_position
 
 # Raise it when a graph of the same weights changes: stored graphs and int8 embeddings belong to one version.
 GRAPH_VERSION = 1
@@ -47,9 +47,7 @@ def supports(config: Any) -> bool:
     )
 
 
-def bert_graph(
-    weights: Mapping[str, np.ndarray], config: Any, *, pooling: str, normalize: bool, int8: bool = False
-) -> bytes:
+def bert_graph(weights: Mapping[str, np.ndarray], config: Any, shape: EncoderSettings, *, int8: bool = False) -> bytes:
     """The model as ONNX: input_ids and attention_mask (texts, tokens) in, embedding (texts, dimension) out."""
     graph = _Graph(weights, config.hidden_size, int8)
     x = _embeddings(graph, config)
@@ -58,13 +56,13 @@ def bert_graph(
     absent = graph.op("Unsqueeze", absent, graph.ints(1, 2))  # (texts, 1, 1, tokens)
     for i in range(config.num_hidden_layers):
         x = _layer(graph, f"encoder.layer.{i}.", x, absent, config)
-    if pooling == "cls":
+    if shape.pooling == "cls":
         pooled = graph.op("Gather", x, graph.constant(np.int64(0)), axis=1)
     else:
         total = graph.op("Squeeze", graph.op("MatMul", graph.op("Unsqueeze", mask, graph.ints(1)), x), graph.ints(1))
         count = graph.op("Max", graph.op("ReduceSum", mask, graph.ints(1)), graph.scalar(1.0))
         pooled = graph.op("Div", total, count)
-    if normalize:
+    if shape.normalize:
         length = graph.op("ReduceL2", pooled, graph.ints(1))
         pooled = graph.op("Div", pooled, graph.op("Max", length, graph.scalar(1e-12)))
     return graph.serialize(pooled)
@@ -101,11 +99,12 @@ def _layer(graph: _Graph, name: str, x: str, absent: str, config: Any) -> str:
     return graph.layer_norm(graph.op("Add", outer, x), f"{name}output.LayerNorm", config.layer_norm_eps)
 
 
-class _Rows:
+class _Rows(NamedTuple):
     """A matrix about to be multiplied: itself, or its 8-bit form with a scale for each row and the zero's code."""
 
-    def __init__(self, values: str, scale: str = "", zero: str = "") -> None:
-        self.values, self.scale, self.zero = values, scale, zero
+    values: str
+    scale: str = ""
+    zero: str = ""
 
 
 class _Graph:
@@ -160,14 +159,10 @@ class _Graph:
         x = self.op("Reshape", x, self.op("Concat", self.ints(-1), width, axis=0))
         last = self.ints(-1)
         highest = self.op("ReduceMax", x, last)  # (rows, 1)
-        if after_gelu:
-            zero = GELU_ZERO
-            least = GELU_LOWEST / GELU_ZERO
-        else:
+        zero, least = (GELU_ZERO, GELU_LOWEST / GELU_ZERO) if after_gelu else (128, 1e-6)
+        if not after_gelu:
             highest = self.op("Max", highest, self.op("Neg", self.op("ReduceMin", x, last)))
-            zero, least = 128, 1e-6
-        scale = self.op("Div", highest, self.scalar(255 - zero))
-        scale = self.op("Max", scale, self.scalar(least))
+        scale = self.op("Max", self.op("Div", highest, self.scalar(255 - zero)), self.scalar(least))
         of_row = self.op("Reshape", scale, last)
         code = self.constant(np.uint8(zero))
         zeros = self.op("Expand", code, self.op("Shape", of_row))
@@ -179,26 +174,16 @@ class _Graph:
             return self.op("MatMul", x.values, self.constant(W.T))
         scale = np.maximum(np.abs(W).max(axis=1), 1e-8) / 63  # (outputs,)
         codes = np.round(W / scale[:, None]).astype(np.int8)
-        y = self.op(
-            "MatMulIntegerToFloat",
-            x.values,
-            self.constant(codes.T),
-            self.scalar(1.0),
-            self.constant(scale.astype(np.float32)),
-            x.zero,
-            domain=MICROSOFT,
-        )
-        return self.op("Mul", y, x.scale)
+        factors = (x.values, self.constant(codes.T), self.scalar(1.0), self.constant(scale.astype(np.float32)), x.zero)
+        return self.op("Mul", self.op("MatMulIntegerToFloat", *factors, domain=MICROSOFT), x.scale)
 
     def serialize(self, embedding: str) -> bytes:
         from onnx import TensorProto, helper
 
-        inputs = [
-            helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"])
-            for name in ("input_ids", "attention_mask")
-        ]
+        value = helper.make_tensor_value_info
+        inputs = [value(name, TensorProto.INT64, ["texts", "tokens"]) for name in ("input_ids", "attention_mask")]
+        output = value("embedding", TensorProto.FLOAT, ["texts", self.dimension])
         self.nodes.append(helper.make_node("Identity", [embedding], ["embedding"]))
-        output = helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["texts", self.dimension])
         graph = helper.make_graph(self.nodes, "bert", inputs, [output], self.constants)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]
         return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString())

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import chain
@@ -41,18 +40,6 @@ def available() -> bool:
     return all(find_spec(name) is not None for name in ("onnx", "onnxruntime"))
 
 
-@dataclass(frozen=True)
-class GraphQuality:
-    """How close the int8 graph is to the exact one, as the mean cosine similarity of their embeddings."""
-
-    int8_cosine: float
-
-    @property
-    def best(self) -> str:
-        """'int8' if it is close enough, else 'full'."""
-        return "int8" if self.int8_cosine >= CLOSE_ENOUGH else "full"
-
-
 class OnnxModel:
     """The graphs of one encoder, made when first needed and stored in a folder of their own.
 
@@ -64,20 +51,23 @@ class OnnxModel:
         self.folder, self.shape, self.config, self.load = folder, shape, config, load
         self._made: dict[str, bytes] = {}
 
+    @property
+    def best_precision(self) -> str:
+        """'int8' if it is close enough, else 'full'."""
+        return "int8" if self.int8_cosine >= CLOSE_ENOUGH else "full"
+
     @cached_property
-    def quality(self) -> GraphQuality:
-        """How close int8 is; makes the graphs if one of them is not stored."""
-        try:
-            known = GraphQuality(**json.loads((self.folder / QUALITY_FILE).read_text(encoding="utf-8")))
+    def int8_cosine(self) -> float:
+        """How similar embeddings in int8 are to the exact ones, on average; makes the graphs unless they are stored."""
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            known = json.loads((self.folder / QUALITY_FILE).read_text(encoding="utf-8"))["int8_cosine"]
             if all(self._path(precision).is_file() for precision in PRECISIONS):
-                return known
-        except (OSError, ValueError, TypeError):
-            pass
+                return float(known)
         return self._make()
 
     def session(self, precision: str) -> Any:
         """An inference session; a damaged graph is made anew, once."""
-        _ = self.quality
+        _ = self.int8_cosine
         with as_encoder_error("opening the encoder's graph", "ONNX Runtime could not load the encoder's graph", REMEDY):
             try:
                 return self._opened(precision)
@@ -96,33 +86,24 @@ class OnnxModel:
     def _path(self, precision: str) -> Path:
         return self.folder / f"{precision}.onnx"
 
-    def _make(self) -> GraphQuality:
-        with as_encoder_error(
-            "making the encoder ready for ONNX Runtime", "the encoder could not be made ready for ONNX Runtime", REMEDY
-        ):
-            return self._made_anew()
-
-    def _made_anew(self) -> GraphQuality:
+    @as_encoder_error(
+        "making the encoder ready for ONNX Runtime", "the encoder could not be made ready for ONNX Runtime", REMEDY
+    )
+    def _make(self) -> float:
         weights = {name: value.numpy() for name, value in self.load().state_dict().items()}
         for precision in PRECISIONS:
-            self._made[precision] = onnx_graph.bert_graph(
-                weights,
-                self.config,
-                pooling=str(self.shape.pooling),
-                normalize=bool(self.shape.normalize),
-                int8=precision == "int8",
-            )
+            self._made[precision] = onnx_graph.bert_graph(weights, self.config, self.shape, int8=precision == "int8")
         exact, rounded = (_probe(_session(self._made[precision]), self.config) for precision in ("full", "int8"))
         lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(rounded, axis=1)
-        quality = GraphQuality(float(((exact * rounded).sum(1) / np.maximum(lengths, 1e-12)).mean()))
+        cosine = float(((exact * rounded).sum(1) / np.maximum(lengths, 1e-12)).mean())
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             for precision, graph in self._made.items():
                 with replace_file(self._path(precision)) as file:
                     file.write(graph)
             with replace_file(self.folder / QUALITY_FILE) as file:
-                file.write(json.dumps(asdict(quality)).encode())
-        return quality
+                file.write(json.dumps({"int8_cosine": cosine}).encode())
+        return cosine
 
 
 class OnnxRuntime:

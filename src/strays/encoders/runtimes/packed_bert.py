@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch.nn import functional
 
 from strays.encoders.settings import first_position
-
-if TYPE_CHECKING:
-    import torch
 
 # The kernel keeps a text's attention in registers; longer texts go to PyTorch's.
 LONGEST = 128
 
 # (queries, keys and values (tokens, 3 x dimension), starts and lengths (texts,), longest, heads) -> (tokens, dimension)
-Attention = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor", int, int], "torch.Tensor"]
+Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, int, int], torch.Tensor]
 
 
 class PackedBert:
@@ -29,9 +29,8 @@ class PackedBert:
     Its weights are those of `model`, which is used up: matrices that are multiplied with the same rows become one.
     """
 
-    def __init__(self, model: Any, config: Any) -> None:
-        import torch
-
+    def __init__(self, model: Any) -> None:
+        config = model.config
         self.heads, self.epsilon = config.num_attention_heads, config.layer_norm_eps
         self.dimension = config.hidden_size
         weights = dict(model.state_dict())
@@ -46,13 +45,9 @@ class PackedBert:
 
     def __call__(self, packed: torch.Tensor, lengths: torch.Tensor, longest: int) -> torch.Tensor:
         """The last hidden states (tokens, dimension) of texts whose ids (tokens,) follow one another."""
-        import torch
-        from torch.nn import functional
-
         starts = lengths.cumsum(0) - lengths
-        place = torch.arange(len(packed), device=packed.device) - starts.repeat_interleave(
-            lengths, output_size=len(packed)
-        )
+        first = starts.repeat_interleave(lengths, output_size=len(packed))
+        place = torch.arange(len(packed), device=packed.device) - first
         attention = attention_for(packed.device, self.dimension // self.heads, longest)
         x = self.weights["embeddings.word_embeddings.weight"][packed] + self.places[place]
         x = self._normalized(x, "embeddings.LayerNorm")
@@ -66,13 +61,9 @@ class PackedBert:
         return x
 
     def _dense(self, x: torch.Tensor, name: str) -> torch.Tensor:
-        from torch.nn import functional
-
         return functional.linear(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
 
     def _normalized(self, x: torch.Tensor, name: str) -> torch.Tensor:
-        from torch.nn import functional
-
         weight, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
         return functional.layer_norm(x, (self.dimension,), weight, bias, self.epsilon)
 
@@ -87,9 +78,6 @@ def padded_attention(
     qkv: torch.Tensor, starts: torch.Tensor, lengths: torch.Tensor, longest: int, heads: int
 ) -> torch.Tensor:
     """Attention by PyTorch, which wants texts as the lines of a padded matrix."""
-    import torch
-    from torch.nn import functional
-
     own = torch.arange(longest, device=qkv.device) < lengths[:, None]  # (texts, tokens)
     padded = qkv.new_zeros(*own.shape, qkv.shape[1])
     padded[own] = qkv
@@ -102,24 +90,13 @@ def short_attention(
     qkv: torch.Tensor, starts: torch.Tensor, lengths: torch.Tensor, longest: int, heads: int
 ) -> torch.Tensor:
     """Attention by our own kernel."""
-    import torch
-
     from strays.encoders.runtimes.triton_attention import kernel
 
-    dimension = qkv.shape[1] // 3
+    dimension, block = qkv.shape[1] // 3, _block(longest)
+    width = dimension // heads
     out = torch.empty(len(qkv), dimension, dtype=qkv.dtype, device=qkv.device)
-    block = _block(longest)
-    kernel[(len(lengths), heads)](
-        qkv,
-        out,
-        starts,
-        lengths,
-        (dimension // heads) ** -0.5,
-        dimension=dimension,
-        width=dimension // heads,
-        block=block,
-        num_warps=1 if block <= 32 else 4,
-    )
+    sizes = {"dimension": dimension, "width": width, "block": block, "num_warps": 1 if block <= 32 else 4}
+    kernel[(len(lengths), heads)](qkv, out, starts, lengths, width**-0.5, **sizes)
     return out
 
 
@@ -131,8 +108,6 @@ def _block(longest: int) -> int:
 @cache
 def _kernel_works(device: torch.device, width: int, block: int) -> bool:
     """Whether Triton, which comes with PyTorch for GPUs, can compile the kernel for this one; it needs a C compiler."""
-    import torch
-
     lengths = torch.tensor([2, block], device=device)
     qkv = torch.zeros(2 + block, 3 * width, dtype=torch.bfloat16, device=device)
     try:

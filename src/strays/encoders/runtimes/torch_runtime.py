@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
 from strays.encoders.runtimes.packed_bert import PackedBert
 from strays.encoders.settings import EncoderSettings
 from strays.encoders.tokenizer import Batch
 from strays.errors import UsageError, first_line
-
-if TYPE_CHECKING:
-    import torch
 
 # Batches on the GPU at once.
 IN_FLIGHT = 4
@@ -26,17 +24,12 @@ IN_FLIGHT = 4
 
 def torch_device(asked: str) -> torch.device:
     """The device asked for; for 'auto' a GPU if there is one."""
-    import torch
-
     if asked != "auto":
         try:
             return torch.zeros(1, device=asked).device
         except (RuntimeError, AssertionError) as error:
-            raise UsageError(
-                f"{{device}} is {asked!r}, which cannot be used here ({first_line(error)}); "
-                "expected auto, cpu, cuda or mps",
-                param="device",
-            ) from error
+            why = f"cannot be used here ({first_line(error)}); expected auto, cpu, cuda or mps"
+            raise UsageError(f"{{device}} is {asked!r}, which {why}", param="device") from error
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
@@ -53,8 +46,6 @@ class TorchRuntime:
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings) of each batch, in order."""
-        import torch
-
         for batch in batches:
             with torch.inference_mode():
                 embeddings = self._embed(batch).cpu().numpy()
@@ -69,13 +60,9 @@ class TorchRuntime:
         return self._finished((hidden.float() * weight).sum(1) / weight.sum(1).clamp(min=1))
 
     def _finished(self, pooled: torch.Tensor) -> torch.Tensor:
-        import torch
-
         return torch.nn.functional.normalize(pooled, dim=1) if self.shape.normalize else pooled
 
     def _sent(self, array: np.ndarray) -> torch.Tensor:
-        import torch
-
         return torch.from_numpy(array).to(self.device)
 
 
@@ -83,8 +70,6 @@ class GpuRuntime(TorchRuntime):
     """The same in bfloat16 on an NVIDIA GPU, with copies and computing at the same time."""
 
     def __init__(self, model: Any, shape: EncoderSettings, device: torch.device) -> None:
-        import torch
-
         super().__init__(model.to(torch.bfloat16), shape, device)
         # About 2 GB of hidden states of a BERT-base, or 0.5 GB on a small GPU.
         large = torch.cuda.get_device_properties(device).total_memory > 20 * 2**30
@@ -92,8 +77,6 @@ class GpuRuntime(TorchRuntime):
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings) of each batch, in order."""
-        import torch
-
         waiting: deque[tuple[np.ndarray, torch.Tensor, Any]] = deque()
         for batch in batches:
             with torch.inference_mode(), torch.cuda.device(self.device):
@@ -109,8 +92,6 @@ class GpuRuntime(TorchRuntime):
             yield self._arrived(*under_way)
 
     def _sent(self, array: np.ndarray) -> torch.Tensor:
-        import torch
-
         plain = torch.from_numpy(array)
         # Pinned memory from PyTorch's own stock; pin_memory() would take milliseconds.
         pinned = torch.empty(plain.shape, dtype=plain.dtype, pin_memory=True).copy_(plain)
@@ -125,13 +106,11 @@ class GpuRuntime(TorchRuntime):
 class PackedGpuRuntime(GpuRuntime):
     """The same for BERT's own kind, without padding."""
 
-    def __init__(self, model: Any, config: Any, shape: EncoderSettings, device: torch.device) -> None:
+    def __init__(self, model: Any, shape: EncoderSettings, device: torch.device) -> None:
         super().__init__(model, shape, device)
-        self.model = PackedBert(self.model, config)
+        self.model = PackedBert(self.model)
 
     def _embed(self, batch: Batch) -> torch.Tensor:
-        import torch
-
         packed, lengths = self._sent(batch.packed), self._sent(batch.lengths)
         hidden = self.model(packed, lengths, int(batch.lengths.max()))  # (tokens, dimension)
         if self.shape.pooling == "cls":

@@ -7,14 +7,7 @@ import triton.language as tl
 
 @triton.jit  # type: ignore[untyped-decorator]
 def kernel(  # type: ignore[no-untyped-def]
-    qkv,
-    out,
-    starts,
-    lengths,
-    scale,
-    dimension: tl.constexpr,
-    width: tl.constexpr,
-    block: tl.constexpr,
+    qkv, out, starts, lengths, scale, dimension: tl.constexpr, width: tl.constexpr, block: tl.constexpr
 ):
     """softmax(Q K' scale) V of one text (first program id) and one head (second)."""
     first = tl.load(starts + tl.program_id(0))
