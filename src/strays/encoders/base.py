@@ -125,6 +125,15 @@ def check_texts(texts: Sequence[str]) -> list[str]:
     return texts
 
 
+def whole_characters(texts: list[str]) -> list[str]:
+    """A lone surrogate is no character and cannot be tokenized; the replacement keeps the rest of its text."""
+    try:
+        "".join(texts).encode("utf-8")
+    except UnicodeEncodeError:
+        return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    return texts
+
+
 def check_embeddings(X: np.ndarray, texts: list[str]) -> np.ndarray:
     """The embeddings of these texts; raises an error unless there is one row of finite numbers for each text."""
     if X.ndim != 2 or len(X) != len(texts):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strays.encoders import distill, sources
-from strays.encoders.base import LoadedEncoder, Progress, check_texts
+from strays.encoders.base import LoadedEncoder, Progress, check_texts, whole_characters
 from strays.encoders.cache import models_folder
 from strays.encoders.settings import EncoderSettings
 
@@ -166,9 +166,8 @@ class Pieces:
         self._ids = np.r_[self._ids, ids]
 
     def _tokenize(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        # A lone surrogate is no character and cannot be tokenized; the replacement keeps the rest of its text.
-        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        ids = [found.ids for found in self._tokenizer.encode_batch_fast(clean, add_special_tokens=False)]
+        encoded = self._tokenizer.encode_batch_fast(whole_characters(texts), add_special_tokens=False)
+        ids = [found.ids for found in encoded]
         ends = np.cumsum([len(of_text) for of_text in ids], dtype=np.int64)
         return np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=int(ends[-1])), ends
 

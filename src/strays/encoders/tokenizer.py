@@ -1,20 +1,19 @@
 """Texts to batches of token ids: texts of like length together, so that little of the work is padding.
 
-A batch holds about `tokens_per_batch` tokens, padding included. The next texts are tokenized in a thread of their own
-while the model works on a batch: the tokenizer's own code runs outside Python's lock, on every core. For a GPU even
-that is too slow, and processes of their own do it.
+The next texts are tokenized in a thread of their own while the model works on a batch: the tokenizer's own code runs
+outside Python's lock, on every core. For a GPU even that is too slow, and processes of their own do it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +21,8 @@ from strays.encoders.tokenizer_workers import Tokenized, TokenizerWorkers
 
 # Texts tokenized together.
 PIECE = 4096
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Batch:
         return np.arange(max(1, self.lengths.max())) < self.lengths[:, None]
 
 
+@dataclass(eq=False)
 class BatchTokenizer:
     """Cuts texts into batches of tokens: a tokenizer of transformers, and the most tokens of a text.
 
@@ -58,15 +60,16 @@ class BatchTokenizer:
     of their tokens, which is exact. With `n_workers` pieces are tokenized ahead in as many processes.
     """
 
-    def __init__(self, tokenizer: Any, max_length: int, n_pieces: int = 1, n_workers: int = 0) -> None:
-        self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.n_pieces = n_pieces
-        self.n_workers = n_workers
-        self.padding = tokenizer.pad_token_id or 0
+    tokenizer: Any
+    max_length: int
+    n_pieces: int = 1
+    n_workers: int = 0
 
     def batches(self, texts: Sequence[str], tokens_per_batch: int) -> Generator[Batch, None, None]:
-        """All texts in batches, the longest first: memory runs out at once or never."""
+        """All texts in batches of about so many tokens, padding included.
+
+        The longest come first: memory runs out at once or never.
+        """
         by_characters = np.argsort(-np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), kind="stable")
         at = 0
         with closing(self._tokenized(texts, by_characters)) as tokenized:
@@ -80,20 +83,9 @@ class BatchTokenizer:
         starts = range(0, len(order), PIECE)
         pieces = ([texts[row] for row in order[start : start + PIECE].tolist()] for start in starts)
         if self._workers and len(starts) > 2 and not self._workers.busy:
-            with closing(self._workers.tokenize(pieces)) as tokenized:
-                yield from tokenized
-            return
-        if len(starts) == 1:  # a thread costs more than a few texts
-            yield self._tokenize(next(pieces))
-            return
-        with ThreadPoolExecutor(1) as beside:
-            ahead: deque[Future[Tokenized]] = deque()
-            for piece in pieces:
-                ahead.append(beside.submit(self._tokenize, piece))
-                if len(ahead) > 1:
-                    yield ahead.popleft().result()
-            for under_way in ahead:
-                yield under_way.result()
+            yield from self._workers.tokenize(pieces)
+        else:
+            yield from ahead(self._tokenize, pieces, 1, 1)
 
     def _tokenize(self, texts: list[str]) -> Tokenized:
         """How many tokens each text has, and the ids of all of them in one row."""
@@ -123,11 +115,31 @@ class BatchTokenizer:
     def _cut(self, window: np.ndarray, lengths: np.ndarray, flat: np.ndarray, tokens_per_batch: int) -> Iterator[Batch]:
         first = np.cumsum(lengths) - lengths
         by_tokens = np.argsort(-lengths, kind="stable")
-        at = 0
+        at, padding = 0, self.tokenizer.pad_token_id or 0
         while at < len(by_tokens):
             longest = max(1, int(lengths[by_tokens[at]]))
             rows = by_tokens[at : at + max(1, tokens_per_batch // longest)]
             n = lengths[rows]
             shift = np.repeat(first[rows] - (np.cumsum(n) - n), n)
-            yield Batch(window[rows], flat[shift + np.arange(len(shift))], n, self.padding)
+            yield Batch(window[rows], flat[shift + np.arange(len(shift))], n, padding)
             at += len(rows)
+
+
+def ahead(make: Callable[[Item], Made], items: Iterable[Item], n_threads: int, n_ahead: int) -> Iterator[Made]:
+    """What is made of each item, in order, by threads that are so many items ahead."""
+    items = iter(items)
+    first = list(islice(items, 2))
+    if len(first) == 1:  # threads cost more than they gain
+        yield make(first[0])
+        return
+    waiting: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for item in chain(first, items):
+                waiting.append(pool.submit(make, item))
+                if len(waiting) > n_ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -10,7 +10,7 @@ import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from strays.encoders import writing_systems
-from strays.encoders.base import LoadedEncoder, Progress, check_texts
+from strays.encoders.base import LoadedEncoder, Progress, check_texts, whole_characters
 from strays.encoders.cache import EmbeddingCache
 from strays.encoders.library_errors import loading, running
 from strays.encoders.pretrained import Pretrained
@@ -37,6 +37,7 @@ GPU_PIECES = 4
 MOST_WORKERS = 10
 
 
+@dataclass(eq=False, repr=False)
 class TransformerEncoder(LoadedEncoder):
     """Texts to float32 embeddings by a transformer from a folder, the hub, or the bundled package.
 
@@ -50,26 +51,17 @@ class TransformerEncoder(LoadedEncoder):
     (2, 384)
     """
 
-    def __init__(
-        self,
-        settings: EncoderSettings,
-        device: str = "auto",
-        runtime: str = "auto",
-        tokens_per_batch: int | None = None,
-        cache: EmbeddingCache | None = None,
-    ) -> None:
-        self.settings = settings
-        self.device = device
-        self.runtime = runtime
-        self.tokens_per_batch = tokens_per_batch
-        self.cache = cache
-        self._warns = True
-        self._warned_scripts: set[str] = set()
+    settings: EncoderSettings
+    device: str = "auto"
+    runtime: str = "auto"
+    tokens_per_batch: int | None = None
+    cache: EmbeddingCache | None = None
+    _warns: bool = field(default=True, init=False)
+    _warned_scripts: set[str] = field(default_factory=set, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """What the constructor was given: a copy loads the model anew, since sessions and locks cannot be copied."""
-        fields = ("settings", "device", "runtime", "tokens_per_batch", "cache", "_warns", "_warned_scripts")
-        return {name: self.__dict__[name] for name in fields}
+        return {field.name: self.__dict__[field.name] for field in fields(self)}
 
     def without_cache(self) -> Self:
         """The same encoder, but one that neither stores embeddings on disk nor looks them up."""
@@ -87,24 +79,18 @@ class TransformerEncoder(LoadedEncoder):
 
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
         """Embeddings of shape (len(texts), dimension); `progress` counts equal texts once."""
-        texts = _whole_characters(check_texts(texts))
-        distinct = list(dict.fromkeys(texts))
-        out = np.empty((len(distinct), self.dimension), dtype=np.float32)
-        for rows, embeddings in self.stream(distinct, progress=progress):
+        texts = whole_characters(check_texts(texts))
+        position = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        out = np.empty((len(position), self.dimension), dtype=np.float32)
+        for rows, embeddings in self.stream(list(position), progress=progress):
             out[rows] = embeddings
-        if len(distinct) == len(texts):
-            return out
-        position = {text: i for i, text in enumerate(distinct)}
-        return out[[position[text] for text in texts]]
+        return out if len(position) == len(texts) else out[[position[text] for text in texts]]
 
     def stream(
         self, texts: Sequence[str], *, progress: Progress | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(rows, embeddings of these texts), every row once, in the order that is fastest.
-
-        Never holds more than a few batches, and encodes equal texts as often as they come.
-        """
-        texts = _whole_characters(check_texts(texts))
+        """(rows, embeddings), every row once, in the fastest order; never holds more than a few batches."""
+        texts = whole_characters(check_texts(texts))
         self._warn_of_script(texts)
         is_missing, done = np.ones(len(texts), dtype=bool), 0
         for rows, embeddings in self._look_up(texts):
@@ -231,12 +217,3 @@ class TransformerEncoder(LoadedEncoder):
     def _vocabulary_scripts(self) -> set[str]:
         tokenizer = self._pretrained.tokenizer
         return writing_systems.known_scripts(tokenizer.batch_decode([[i] for i in range(len(tokenizer))]))
-
-
-def _whole_characters(texts: list[str]) -> list[str]:
-    """A lone surrogate is no character and cannot be tokenized; the replacement keeps the rest of its text."""
-    try:
-        "".join(texts).encode("utf-8")
-    except UnicodeEncodeError:
-        return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-    return texts

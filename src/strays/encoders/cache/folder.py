@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from strays.errors import UsageError
@@ -74,10 +75,8 @@ def size_of(folder: Path) -> int:
     """Bytes of all files under a folder; files that go meanwhile count nothing."""
     total = 0
     for path in folder.rglob("*"):
-        try:
+        with suppress(FileNotFoundError):
             total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue
     return total
 
 

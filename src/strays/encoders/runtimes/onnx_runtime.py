@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,7 @@ from strays.encoders.library_errors import as_encoder_error, ran_out_of_memory
 from strays.encoders.runtimes import onnx_graph
 from strays.encoders.runtimes.base import usable_cores
 from strays.encoders.settings import PRECISIONS, EncoderSettings
-from strays.encoders.tokenizer import Batch
+from strays.encoders.tokenizer import Batch, ahead
 from strays.files import replace_file
 
 PIP = "pip install 'strays[onnx]'"
@@ -117,26 +114,11 @@ class OnnxRuntime:
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings) of each batch, in order."""
-        batches = iter(batches)
-        first, second = next(batches, None), next(batches, None)
-        if first and not second:  # threads cost more than they gain
-            yield first.rows, self._embed(first)
-            return
-        waiting: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
-        with ThreadPoolExecutor(self.threads) as pool:
-            try:
-                for batch in chain(filter(None, (first, second)), batches):
-                    waiting.append((batch.rows, pool.submit(self._embed, batch)))
-                    if len(waiting) > 2 * self.threads:
-                        rows, embeddings = waiting.popleft()
-                        yield rows, embeddings.result()
-                for rows, embeddings in waiting:
-                    yield rows, embeddings.result()
-            finally:
-                pool.shutdown(cancel_futures=True)
+        return ahead(self._embed, batches, self.threads, 2 * self.threads)
 
-    def _embed(self, batch: Batch) -> np.ndarray:
-        return np.asarray(self._session.run(None, {"input_ids": batch.ids, "attention_mask": batch.mask})[0])
+    def _embed(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        feed = {"input_ids": batch.ids, "attention_mask": batch.mask}
+        return batch.rows, np.asarray(self._session.run(None, feed)[0])
 
 
 def _session(graph: bytes) -> Any:

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from strays.encoders.settings import first_position
@@ -20,7 +21,7 @@ from strays.encoders.settings import first_position
 LONGEST = 128
 
 # (queries, keys and values (tokens, 3 x dimension), starts and lengths (texts,), longest, heads) -> (tokens, dimension)
-Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, int, int], torch.Tensor]
+Attention = Callable[[Tensor, Tensor, Tensor, int, int], Tensor]
 
 
 class PackedBert:
@@ -43,7 +44,7 @@ class PackedBert:
                 weights[f"encoder.layer.{i}.qkv.{kind}"] = torch.cat([weights.pop(name) for name in own])
         self.n_layers, self.weights = config.num_hidden_layers, weights
 
-    def __call__(self, packed: torch.Tensor, lengths: torch.Tensor, longest: int) -> torch.Tensor:
+    def __call__(self, packed: Tensor, lengths: Tensor, longest: int) -> Tensor:
         """The last hidden states (tokens, dimension) of texts whose ids (tokens,) follow one another."""
         starts = lengths.cumsum(0) - lengths
         first = starts.repeat_interleave(lengths, output_size=len(packed))
@@ -60,10 +61,10 @@ class PackedBert:
             x = self._normalized(self._dense(inner, f"{layer}output.dense") + x, f"{layer}output.LayerNorm")
         return x
 
-    def _dense(self, x: torch.Tensor, name: str) -> torch.Tensor:
+    def _dense(self, x: Tensor, name: str) -> Tensor:
         return functional.linear(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
 
-    def _normalized(self, x: torch.Tensor, name: str) -> torch.Tensor:
+    def _normalized(self, x: Tensor, name: str) -> Tensor:
         weight, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
         return functional.layer_norm(x, (self.dimension,), weight, bias, self.epsilon)
 
@@ -74,9 +75,7 @@ def attention_for(device: torch.device, width: int, longest: int) -> Attention:
     return short_attention if fits and _kernel_works(device, width, _block(longest)) else padded_attention
 
 
-def padded_attention(
-    qkv: torch.Tensor, starts: torch.Tensor, lengths: torch.Tensor, longest: int, heads: int
-) -> torch.Tensor:
+def padded_attention(qkv: Tensor, starts: Tensor, lengths: Tensor, longest: int, heads: int) -> Tensor:
     """Attention by PyTorch, which wants texts as the lines of a padded matrix."""
     own = torch.arange(longest, device=qkv.device) < lengths[:, None]  # (texts, tokens)
     padded = qkv.new_zeros(*own.shape, qkv.shape[1])
@@ -86,9 +85,7 @@ def padded_attention(
     return mixed.transpose(1, 2).flatten(2)[own]
 
 
-def short_attention(
-    qkv: torch.Tensor, starts: torch.Tensor, lengths: torch.Tensor, longest: int, heads: int
-) -> torch.Tensor:
+def short_attention(qkv: Tensor, starts: Tensor, lengths: Tensor, longest: int, heads: int) -> Tensor:
     """Attention by our own kernel."""
     from strays.encoders.runtimes.triton_attention import kernel
 
