@@ -209,7 +209,7 @@ def test_what_is_no_list_of_texts_is_refused(encoder: StaticEncoder) -> None:
 
 @pytest.mark.parametrize("name", ["fast:", "fast:fast", "fast:fast:bert"])
 def test_names_without_a_transformer(name: str) -> None:
-    with pytest.raises(UsageError, match="names no transformer to distil; expected fast, or fast:NAME"):
+    with pytest.raises(UsageError, match="expected fast, or fast:NAME of a transformer to distil"):
         load_encoder(name).encode(["a"])
 
 

@@ -13,6 +13,8 @@ from strays.errors import DataError
 
 # Called with (texts done, texts in all) while an encoder works.
 Progress = Callable[[int, int], None]
+# Rows, and the embeddings of these texts.
+Embedded = tuple[np.ndarray, np.ndarray]
 # Rows that `stream` hands on together; their embeddings are then forgotten.
 AT_ONCE = 8192
 
@@ -38,7 +40,7 @@ class Encoder(Protocol):
 class StreamingEncoder(Encoder, Protocol):
     """An encoder that can give embeddings as they come, so that they need not all be in memory."""
 
-    def stream(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def stream(self, texts: Sequence[str]) -> Iterator[Embedded]:
         """(rows, embeddings of these texts), every row once, in the order that is fastest."""
         ...
 
@@ -91,12 +93,10 @@ def encode(encoder: Encoder, texts: Sequence[str], progress: Progress | None = N
     return np.asarray(encoder.encode(texts))
 
 
-def stream(
-    encoder: StreamingEncoder, texts: list[str], progress: Progress | None = None
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def stream(encoder: StreamingEncoder, texts: list[str], progress: Progress | None = None) -> Iterator[Embedded]:
     """(rows, embeddings of these texts), at least AT_ONCE at a time but for the last, in the encoder's own order."""
     options = {"progress": progress} if isinstance(encoder, LoadedEncoder) else {}
-    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    parts: list[Embedded] = []
     for part in encoder.stream(texts, **options):
         parts.append(part)
         if sum(len(rows) for rows, _ in parts) >= AT_ONCE:
@@ -141,7 +141,7 @@ def check_embeddings(X: np.ndarray, texts: list[str]) -> np.ndarray:
     return _finite(X, texts, np.arange(len(texts)))
 
 
-def _joined(parts: list[tuple[np.ndarray, np.ndarray]], texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+def _joined(parts: list[Embedded], texts: list[str]) -> Embedded:
     if len(parts) > 1:  # copying a single part would take longer than scoring it on a GPU
         parts = [(np.concatenate([rows for rows, _ in parts]), np.concatenate([X for _, X in parts]))]
     rows, X = parts[0]

@@ -14,8 +14,7 @@ from strays.errors import EncoderError, StraysError, first_line
 
 # How libraries without an exception of their own for it say so: PyTorch, CUDA, ONNX Runtime, C++, the system.
 NO_MEMORY = re.compile(
-    r"out of memory|not enough memory|can(no|')t allocate|(failed|unable) to allocate|bad[_ ]alloc|alloc_failed",
-    re.IGNORECASE,
+    r"(?i)out of memory|not enough memory|can(no|')t allocate|(failed|unable) to allocate|bad[_ ]alloc|alloc_failed"
 )
 LESS_TO_LOAD = "Free some memory, choose a smaller encoder, or set {device} to cpu if a GPU has too little"
 LESS_AT_ONCE = (
@@ -27,21 +26,15 @@ PARAMS = ("device", "max_length")
 
 def loading(folder: Path) -> AbstractContextManager[None]:
     """Wraps the reading of an encoder's files: the libraries raise all kinds of errors at damaged or foreign ones."""
-    return as_encoder_error(
-        f"loading the encoder in {folder}",
-        f"could not load the encoder in {folder}",
-        "Expected a complete BERT-like model; download its files again",
-    )
+    encoder, remedy = f"the encoder in {folder}", "Expected a complete BERT-like model; download its files again"
+    return as_encoder_error(f"loading {encoder}", f"could not load {encoder}", remedy)
 
 
 def running(folder: Path, less: str = LESS_AT_ONCE) -> AbstractContextManager[None]:
     """Wraps the use of a loaded encoder; `less` says how to make it need less memory."""
-    return as_encoder_error(
-        f"running the encoder in {folder}",
-        f"the encoder in {folder} was loaded, but failed when it ran",
-        "Expected a tokenizer and weights that belong together; if they do, set {device} to cpu or runtime='torch'",
-        less,
-    )
+    encoder = f"the encoder in {folder}"
+    remedy = "Expected a tokenizer and weights that belong together; if they do, set {device} to cpu or runtime='torch'"
+    return as_encoder_error(f"running {encoder}", f"{encoder} was loaded, but failed when it ran", remedy, less)
 
 
 @contextmanager

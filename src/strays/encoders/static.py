@@ -36,14 +36,9 @@ _LOCK = Lock()
 class StaticEncoder(LoadedEncoder):
     """Texts to float32 embeddings by a table of word pieces, which is distilled at the first use and stored.
 
-    Parameters
-    ----------
-    settings
-        `name` is 'fast' (distilled from the default encoder) or 'fast:NAME' (from any other). Embeddings are scaled to
-        length 1 and texts cut at 512 pieces unless it says otherwise; pooling and revision are the transformer's.
+    The name is 'fast' (distilled from the default encoder) or 'fast:NAME' (from any other). Embeddings are scaled to
+    length 1 and texts cut at 512 pieces unless the settings say otherwise; pooling and revision are the transformer's.
 
-    Examples
-    --------
     >>> encoder = StaticEncoder(EncoderSettings("fast"))
     >>> encoder.runs_on
     'a table of word pieces'
@@ -60,10 +55,7 @@ class StaticEncoder(LoadedEncoder):
         self._kept: distill.Distilled | None = None
 
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
-        """Embeddings of shape (len(texts), dimension). A text without any word piece gets one vector of its own.
-
-        `progress` is called with (pieces, in all) while distilling, at the first use, and with (texts, in all) then.
-        """
+        """Embeddings of shape (len(texts), dimension); `progress` counts pieces first while the table is distilled."""
         texts = check_texts(texts)
         self._distil(progress)
         out = np.empty((len(texts), self.dimension), dtype=np.float32)

@@ -66,10 +66,7 @@ class BatchTokenizer:
     n_workers: int = 0
 
     def batches(self, texts: Sequence[str], tokens_per_batch: int) -> Generator[Batch, None, None]:
-        """All texts in batches of about so many tokens, padding included.
-
-        The longest come first: memory runs out at once or never.
-        """
+        """All texts in batches of so many tokens with padding, the longest first: memory runs out at once or never."""
         by_characters = np.argsort(-np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), kind="stable")
         at = 0
         with closing(self._tokenized(texts, by_characters)) as tokenized:

@@ -76,8 +76,7 @@ class TokenizerWorkers:
     def _start(self) -> None:
         if self._processes:
             return
-        package = Path(__file__).parents[2]
-        way = [str(package), *filter(None, [os.environ.get("PYTHONPATH")])]
+        way = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": os.pathsep.join(way)}
         for _ in range(self._n):
             process = subprocess.Popen(  # noqa: S603 (our own module)
@@ -93,9 +92,8 @@ def _widen(process: subprocess.Popen[bytes]) -> None:
     with suppress(ImportError, AttributeError, OSError):
         import fcntl
 
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        for stream in filter(None, (process.stdin, process.stdout)):
+            fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def _send(process: subprocess.Popen[bytes], value: object) -> None:
@@ -122,10 +120,9 @@ def _end(processes: list[subprocess.Popen[bytes]]) -> None:
         process = processes.pop()
         process.kill()
         process.wait()
-        for stream in (process.stdin, process.stdout):
+        for stream in filter(None, (process.stdin, process.stdout)):
             with suppress(OSError):  # what was not sent yet has nowhere to go
-                if stream is not None:
-                    stream.close()
+                stream.close()
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from strays.encoders import writing_systems
-from strays.encoders.base import LoadedEncoder, Progress, check_texts, whole_characters
+from strays.encoders.base import Embedded, LoadedEncoder, Progress, check_texts, whole_characters
 from strays.encoders.cache import EmbeddingCache
 from strays.encoders.library_errors import loading, running
 from strays.encoders.pretrained import Pretrained
@@ -61,7 +61,7 @@ class TransformerEncoder(LoadedEncoder):
 
     def __getstate__(self) -> dict[str, Any]:
         """What the constructor was given: a copy loads the model anew, since sessions and locks cannot be copied."""
-        return {field.name: self.__dict__[field.name] for field in fields(self)}
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def without_cache(self) -> Self:
         """The same encoder, but one that neither stores embeddings on disk nor looks them up."""
@@ -86,9 +86,7 @@ class TransformerEncoder(LoadedEncoder):
             out[rows] = embeddings
         return out if len(position) == len(texts) else out[[position[text] for text in texts]]
 
-    def stream(
-        self, texts: Sequence[str], *, progress: Progress | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def stream(self, texts: Sequence[str], *, progress: Progress | None = None) -> Iterator[Embedded]:
         """(rows, embeddings), every row once, in the fastest order; never holds more than a few batches."""
         texts = whole_characters(check_texts(texts))
         self._warn_of_script(texts)
@@ -159,7 +157,7 @@ class TransformerEncoder(LoadedEncoder):
         n_workers = min(MOST_WORKERS, usable_cores() - 2)
         return BatchTokenizer(tokenizer, length, GPU_PIECES, n_workers if n_workers > 1 else 0)
 
-    def _run(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _run(self, texts: list[str]) -> Iterator[Embedded]:
         """(rows, embeddings) of texts that are not in the cache, which are then stored there.
 
         They are stored when all are done, or many: a job that is killed and resumed then meets the same texts in the
@@ -167,13 +165,11 @@ class TransformerEncoder(LoadedEncoder):
         """
         if not texts:
             return
-        fresh: list[tuple[np.ndarray, np.ndarray]] = []
+        fresh: list[Embedded] = []
         with loading(self.folder):
             runtime, tokenizer = self._runtime, self._tokenizer
-        with (
-            running(self.folder),
-            closing(tokenizer.batches(texts, self.tokens_per_batch or runtime.tokens_per_batch)) as batches,
-        ):
+        tokens_per_batch = self.tokens_per_batch or runtime.tokens_per_batch
+        with running(self.folder), closing(tokenizer.batches(texts, tokens_per_batch)) as batches:
             for rows, embeddings in runtime.run(batches):
                 yield rows, embeddings
                 if self._cache is not None:
@@ -192,7 +188,7 @@ class TransformerEncoder(LoadedEncoder):
     def _key(self) -> str:
         return self._pretrained.cache_key(self.fingerprint)
 
-    def _look_up(self, texts: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _look_up(self, texts: list[str]) -> Iterator[Embedded]:
         """(rows, embeddings) of texts that are in the cache."""
         if self._cache is None:
             return
@@ -201,7 +197,7 @@ class TransformerEncoder(LoadedEncoder):
             if found.any() and embeddings.shape[1] == self.dimension:
                 yield start + np.flatnonzero(found), embeddings
 
-    def _store(self, texts: list[str], fresh: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    def _store(self, texts: list[str], fresh: list[Embedded]) -> None:
         if self._cache is not None and fresh:
             rows = np.concatenate([part for part, _ in fresh])
             self._cache.put(self._key, [texts[i] for i in rows], np.concatenate([part for _, part in fresh]))

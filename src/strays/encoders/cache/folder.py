@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from strays.errors import UsageError
 from strays.files import REMOVED, remove_folder
@@ -18,6 +20,38 @@ DEFAULT_SIZE = 4 * 10**9
 SMALLEST, LARGEST = 10**7, 16 * 10**12
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 BINARY_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """What is in the cache: bytes by what they are for, and embeddings by the encoder's fingerprint."""
+
+    folder: Path
+    max_bytes: int
+    sizes: dict[str, int]
+    entries: dict[str, int]
+
+    @property
+    def n_bytes(self) -> int:
+        """All that strays keeps there."""
+        return sum(self.sizes.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "folder": str(self.folder),
+            "bytes": self.n_bytes,
+            "max_bytes_of_embeddings": self.max_bytes,
+            "sizes": self.sizes,
+            "embeddings": self.entries,
+        }
+
+    def to_words(self) -> dict[str, str]:
+        """As names and values to show."""
+        kept = {CONTENTS[name]: size_in_words(size) for name, size in self.sizes.items()}
+        bound = f"{size_in_words(self.max_bytes)} of embeddings" if self.max_bytes else "no embeddings"
+        encoders = {f"encoder {name[:12]}": f"{count:,} embeddings" for name, count in self.entries.items()}
+        return {"in all": size_in_words(self.n_bytes), "may hold": bound, **kept, **encoders}
 
 
 def cache_folder() -> Path:

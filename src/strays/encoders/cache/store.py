@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -61,15 +61,13 @@ class Store:
             self._env = lmdb.open(
                 str(folder), map_size=max_bytes, max_dbs=3, max_readers=1024, metasync=False, mode=0o600
             )
-        try:
-            with _telling_damage():
+            try:
                 self._env.reader_check()  # a reader that was killed would keep free pages from being used again
-                self._fill_up()
                 self._open_tables()
-            self._identity = self._file_now()
-        except BaseException:
-            self._env.close()
-            raise
+                self._identity = self._file_now()
+            except BaseException:
+                self._env.close()
+                raise
 
     def close(self) -> None:
         """Let go of the file."""
@@ -118,35 +116,25 @@ class Store:
                 yield txn
 
     def _file_now(self) -> tuple[int, int] | None:
-        try:
+        with suppress(FileNotFoundError):
             file = self._file.stat()
-        except FileNotFoundError:
-            return None
-        return file.st_dev, file.st_ino
-
-    def _fill_up(self) -> None:
-        """Give a file that was cut off its length again: reading past the end of a mapped file kills the process.
-
-        What is missing then reads as zeros, which are no valid page, block or record.
-        """
-        if self._file.stat().st_size < self._length():
-            with self._env.begin(write=True):  # nobody else changes the length meanwhile
-                if self._file.stat().st_size < self._length():
-                    os.truncate(self._file, self._length())
-
-    def _length(self) -> int:
-        return (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
+            return file.st_dev, file.st_ino
+        return None
 
     def _open_tables(self) -> None:
-        with self._env.begin(write=True) as txn:
+        with self._env.begin(write=True) as txn:  # nobody else changes the file meanwhile
+            # Reading past the end of a mapped file kills the process: one that was cut off gets its length again. What
+            # is missing then reads as zeros, which are no valid page, block or record.
+            length = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
+            if self._file.stat().st_size < length:
+                os.truncate(self._file, length)
             found = txn.get(b"format")
             if found != FORMAT and (found is not None or txn.stat()["entries"]):
                 raise DamageError("it holds something else")
             if found is None:
                 txn.put(b"format", FORMAT)
-            self._index, self._blocks, self._encoders = (
-                self._env.open_db(name, txn) for name in (b"index", b"chunks", b"encoders")
-            )
+            tables = (self._env.open_db(name, txn) for name in (b"index", b"chunks", b"encoders"))
+            self._index, self._blocks, self._encoders = tables
 
     def _gather(self, txn: lmdb.Transaction, places: np.ndarray) -> Block:
         """The records at some places, each block read once."""
@@ -228,10 +216,7 @@ class Store:
             cursor.delete()
 
     def _rows_at_once(self, words: int) -> int:
-        """How many records one transaction may add or remove: what it changes must find room beside what is there.
-
-        That is the records, and for each one a page of the index.
-        """
+        """How many records one transaction may add or remove: they, and an index page for each, need room meanwhile."""
         return max(1, min(MOST_ROWS, self.max_bytes // 64 // max(8 * words, 4096)))
 
     def _used(self, txn: lmdb.Transaction) -> int:

@@ -34,10 +34,8 @@ class RuntimeChoice:
         if device.type == "mps" and self.asked_device == "auto" and self._needs_onnx:
             device = torch_device("cpu")  # int8 runs nowhere else
         if device.type != "cpu" and self.runtime == "onnx":
-            raise UsageError(
-                f"{{runtime}} is 'onnx' and {{device}} is {device.type}; ONNX Runtime needs the device cpu",
-                param=("runtime", "device"),
-            )
+            both = f"{{runtime}} is 'onnx' and {{device}} is {device.type}; ONNX Runtime needs the device cpu"
+            raise UsageError(both, param=("runtime", "device"))
         return device
 
     @cached_property

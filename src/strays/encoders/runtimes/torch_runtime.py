@@ -87,20 +87,15 @@ class GpuRuntime(TorchRuntime):
                 there.record()
             waiting.append((batch.rows, host, there))
             if len(waiting) == IN_FLIGHT:
-                yield self._arrived(*waiting.popleft())
+                yield _arrived(*waiting.popleft())
         for under_way in waiting:
-            yield self._arrived(*under_way)
+            yield _arrived(*under_way)
 
     def _sent(self, array: np.ndarray) -> torch.Tensor:
         plain = torch.from_numpy(array)
         # Pinned memory from PyTorch's own stock; pin_memory() would take milliseconds.
         pinned = torch.empty(plain.shape, dtype=plain.dtype, pin_memory=True).copy_(plain)
         return pinned.to(self.device, non_blocking=True)
-
-    @staticmethod
-    def _arrived(rows: np.ndarray, embeddings: torch.Tensor, there: Any) -> tuple[np.ndarray, np.ndarray]:
-        there.synchronize()
-        return rows, embeddings.numpy()
 
 
 class PackedGpuRuntime(GpuRuntime):
@@ -116,3 +111,8 @@ class PackedGpuRuntime(GpuRuntime):
         if self.shape.pooling == "cls":
             return self._finished(hidden[lengths.cumsum(0) - lengths].float())
         return self._finished(torch.segment_reduce(hidden.float(), "mean", lengths=lengths, unsafe=True))
+
+
+def _arrived(rows: np.ndarray, embeddings: torch.Tensor, there: Any) -> tuple[np.ndarray, np.ndarray]:
+    there.synchronize()
+    return rows, embeddings.numpy()
