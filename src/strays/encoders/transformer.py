@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -91,15 +92,9 @@ class TransformerEncoder(LoadedEncoder):
         texts = whole_characters(check_texts(texts))
         self._warn_of_script(texts)
         is_missing, done = np.ones(len(texts), dtype=bool), 0
-        for rows, embeddings in self._look_up(texts):
+        for rows, embeddings in chain(self._look_up(texts), self._run(texts, is_missing)):  # begun when the first ends
             yield rows, embeddings
             is_missing[rows] = False
-            done += len(rows)
-            if progress:
-                progress(done, len(texts))
-        missing = np.flatnonzero(is_missing)
-        for rows, embeddings in self._run(texts if not done else [texts[i] for i in missing.tolist()]):
-            yield missing[rows], embeddings
             done += len(rows)
             if progress:
                 progress(done, len(texts))
@@ -157,21 +152,24 @@ class TransformerEncoder(LoadedEncoder):
         n_workers = min(MOST_WORKERS, usable_cores() - 2)
         return BatchTokenizer(tokenizer, length, GPU_PIECES, n_workers if n_workers > 1 else 0)
 
-    def _run(self, texts: list[str]) -> Iterator[Embedded]:
-        """(rows, embeddings) of texts that are not in the cache, which are then stored there.
+    def _run(self, texts: list[str], is_missing: np.ndarray) -> Iterator[Embedded]:
+        """(rows, embeddings) of texts that are missing from the cache, which are then stored there.
 
         They are stored when all are done, or many: a job that is killed and resumed then meets the same texts in the
         same batches, and gets the same scores to the last digit.
         """
-        if not texts:
+        missing = np.flatnonzero(is_missing)
+        if not len(missing):
             return
+        if len(missing) < len(texts):
+            texts = [texts[i] for i in missing.tolist()]
         fresh: list[Embedded] = []
         with loading(self.folder):
             runtime, tokenizer = self._runtime, self._tokenizer
         tokens_per_batch = self.tokens_per_batch or runtime.tokens_per_batch
         with running(self.folder), closing(tokenizer.batches(texts, tokens_per_batch)) as batches:
             for rows, embeddings in runtime.run(batches):
-                yield rows, embeddings
+                yield missing[rows], embeddings
                 if self._cache is not None:
                     fresh.append((rows, embeddings))
                     if sum(len(part) for part, _ in fresh) >= STORED_TOGETHER:

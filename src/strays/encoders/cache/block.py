@@ -61,10 +61,6 @@ class Block:
     def __len__(self) -> int:
         return len(self.records)
 
-    def rows(self, rows: Sequence[int]) -> Block:
-        """Some of its records."""
-        return Block(self.encoder, self.dimension, self.records[rows])
-
     def hashes(self) -> list[bytes]:
         """The texts' hashes."""
         return [record.tobytes() for record in self.records[:, HASH]]

@@ -16,6 +16,7 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -142,7 +143,7 @@ class Store:
         numbers, rows = places[order] >> ROW_BITS, places[order] & (2**ROW_BITS - 1)
         ends = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(order)]
         first = self._block(txn, numbers[0])
-        gathered = Block(first.encoder, first.dimension, np.empty((len(order), first.records.shape[1]), np.uint64))
+        gathered = replace(first, records=np.empty((len(order), first.records.shape[1]), np.uint64))
         for start, end in pairwise(ends):
             block = self._block(txn, numbers[start])
             if block.dimension != first.dimension or rows[end - 1] >= len(block):
@@ -180,7 +181,8 @@ class Store:
         for start in range(0, len(new), rows):
             number += 1
             chosen = new[start : start + rows]
-            txn.put(number.to_bytes(8, "big"), part.rows(chosen).to_bytes(), append=True, db=self._blocks)
+            block = replace(part, records=part.records[chosen])
+            txn.put(number.to_bytes(8, "big"), block.to_bytes(), append=True, db=self._blocks)
             for row, i in enumerate(chosen):  # a text that comes twice is kept once
                 kept += txn.put(keys[i], NUMBER.pack((number << ROW_BITS) + row), overwrite=False, db=self._index)
         self._count(txn, part.encoder, kept, fingerprint)

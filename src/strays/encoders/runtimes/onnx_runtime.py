@@ -29,7 +29,6 @@ REMEDY = f"Install a newer one ({PIP} --upgrade), or choose runtime='torch'"
 QUALITY_FILE = "kept.json"
 # int8 is the default if its embeddings have at least this mean cosine similarity with the exact ones.
 CLOSE_ENOUGH = 0.99
-TOKENS_PER_BATCH = 512
 
 
 def available() -> bool:
@@ -106,7 +105,7 @@ class OnnxModel:
 class OnnxRuntime:
     """Batches of token ids to embeddings, on every core at once."""
 
-    tokens_per_batch = TOKENS_PER_BATCH
+    tokens_per_batch = 512
 
     def __init__(self, model: OnnxModel, precision: str) -> None:
         self.threads = usable_cores()
