@@ -1,79 +1,138 @@
-"""Options that several commands have."""
+"""Options that several commands have, groups of them that a command takes as one parameter, and what they name."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, is_dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from strays.detectors import DETECTORS
+from strays.errors import UsageError
+
+if TYPE_CHECKING:
+    from strays.model import TextOutlierDetector
 
 File = Annotated[
     str,
-    typer.Argument(
-        help="csv, tsv, jsonl, parquet or txt (one text per line), also .gz; - reads stdin.", metavar="FILE"
-    ),
+    Argument(metavar="FILE", help="csv, tsv, jsonl, parquet or txt (one text per line), also .gz; - reads stdin."),
 ]
-Model = Annotated[str, typer.Option("--model", help="Folder of the model.", metavar="DIR")]
+Model = Annotated[str, Option("--model", help="Folder of the model.", metavar="DIR")]
 TextColumn = Annotated[
-    str | None, typer.Option(help="Column with the texts. Default: the one named text, or the only one with texts.")
+    str | None, Option(help="Column with the texts. Default: the one named text, or the only one with texts.")
 ]
-LabelColumn = Annotated[str | None, typer.Option(help="Column with the labels: normal, anomaly, or empty.")]
-Known = Annotated[str | None, typer.Option(help="File of texts known to be anomalies.", metavar="FILE")]
-Format = Annotated[str | None, typer.Option(help="Format of FILE. Default: told by its name.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Fail on rows without a text instead of passing them through.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Out = Annotated[
-    str | None, typer.Option(help="File to write all rows with their scores to; - writes to stdout.", metavar="PATH")
-]
-OutFormat = Annotated[str | None, typer.Option(help="Format of the output. Default: told by its name.")]
+LabelColumn = Annotated[str | None, Option(help="Column with the labels: normal, anomaly, or empty.")]
+Known = Annotated[str | None, Option(help="File of texts known to be anomalies.", metavar="FILE")]
+Format = Annotated[str | None, Option(help="Format of FILE. Default: told by its name.")]
+Strict = Annotated[bool, Option("--strict", help="Fail on rows without a text instead of passing them through.")]
+Json = Annotated[bool, Option("--json", help="Print JSON.")]
+OutFormat = Annotated[str | None, Option(help="Format of the output. Default: told by its name.")]
 SafeCells = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--safe-cells", help="In csv and tsv, put an apostrophe before cells that a spreadsheet would run as formulas."
     ),
 ]
 EncoderName = Annotated[
-    str, typer.Option("--encoder", help="default, fast, bert, a Hugging Face id, or a folder; see strays encoders.")
+    str, Option("--encoder", help="default, fast, bert, a Hugging Face id, or a folder; see strays encoders.")
 ]
-KeepExamples = Annotated[
-    int, typer.Option(help="Texts of each label to keep in the model for explanations; 0 keeps none.", min=0)
-]
-Revision = Annotated[str | None, typer.Option(help="Commit or tag of the encoder on the Hugging Face hub.")]
-Pooling = Annotated[str | None, typer.Option(help="mean or cls. Default: the encoder's own setting.")]
-Normalize = Annotated[
-    bool | None,
-    typer.Option(
-        "--normalize/--no-normalize", help="Scale embeddings to length 1. Default: the encoder's own setting."
-    ),
-]
-MaxLength = Annotated[int | None, typer.Option(help="Truncate texts after this many tokens.")]
 Precision = Annotated[
     str | None,
-    typer.Option(help="full or int8. Default: int8 on a CPU, if its embeddings are close enough to the exact ones."),
+    Option(help="full or int8. Default: int8 on a CPU, if its embeddings are close enough to the exact ones."),
 ]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
-DetectorName = Annotated[
-    str,
-    typer.Option("--detector", help=f"{', '.join(DETECTORS)}."),
-]
-Recall = Annotated[
-    float | None,
-    typer.Option(help="With --cascade: share of the rows the model would flag that must reach it.", metavar="R"),
-]
-Engine = Annotated[str, typer.Option(help="local (this process) or ray (a cluster).")]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        help="With --engine ray: address of the cluster. Default: start one on this machine.", metavar="HOST:PORT"
-    ),
-]
-Seed = Annotated[int, typer.Option(help="Seed of all random numbers.", min=0)]
-MaxFalseAlarms = Annotated[float | None, typer.Option(help="Flag at most this share of normal texts.", metavar="SHARE")]
-MaxFalseShare = Annotated[
-    float | None,
-    typer.Option(help="Flag as many rows as possible with at most this share of them normal.", metavar="SHARE"),
-]
-FlagRate = Annotated[
-    float | None, typer.Option(help="Flag this share of texts like those the model was fitted on.", metavar="SHARE")
-]
+Device = Annotated[str, Option(help="auto, cpu, cuda or mps.")]
+DetectorName = Annotated[str, Option("--detector", help=f"{', '.join(DETECTORS)}.")]
+Seed = Annotated[int, Option(help="Seed of all random numbers.", min=0)]
+Port = Annotated[int, Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)]
+
+
+@dataclass(frozen=True)
+class EncoderOptions:
+    """How an encoder that is named is to be used."""
+
+    revision: Annotated[str | None, Option(help="Commit or tag of the encoder on the Hugging Face hub.")] = None
+    pooling: Annotated[str | None, Option(help="mean or cls. Default: the encoder's own setting.")] = None
+    normalize: Annotated[
+        bool | None,
+        Option("--normalize/--no-normalize", help="Scale embeddings to length 1. Default: the encoder's own setting."),
+    ] = None
+    max_length: Annotated[int | None, Option(help="Truncate texts after this many tokens.")] = None
+
+
+@dataclass(frozen=True)
+class FlaggingRules:
+    """What is flagged: at most one rule is given."""
+
+    max_false_alarms: Annotated[
+        float | None, Option(help="Flag at most this share of normal texts.", metavar="SHARE")
+    ] = None
+    max_false_share: Annotated[
+        float | None,
+        Option(help="Flag as many rows as possible with at most this share of them normal.", metavar="SHARE"),
+    ] = None
+    flag_rate: Annotated[
+        float | None, Option(help="Flag this share of texts like those the model was fitted on.", metavar="SHARE")
+    ] = None
+
+    def given(self, **others: float | None) -> dict[str, Any]:
+        """The rule that is asked for, if any; what cannot be is refused now rather than after the work."""
+        from strays.model.calibration import threshold
+
+        rules = vars(self) | others
+        found = given(**rules)
+        if len(found) > 1:
+            raise UsageError(f"got {named(found, ' and ')}; expected at most one of {named(rules)}")
+        if found:
+            threshold(**found)
+        return found
+
+
+def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with every field of its groups of options as a parameter of its own, as typer needs them."""
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {
+        name: p.annotation for name, p in signature.parameters.items() if is_dataclass(p.annotation)
+    }
+    fields = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
+
+    @functools.wraps(command)
+    def run(**options: Any) -> None:
+        made = {name: groups[name](**{field: options.pop(field) for field in fields[name]}) for name in groups}
+        command(**options, **made)
+
+    alone = [fields[name].values() if name in fields else [p] for name, p in signature.parameters.items()]
+    as_options = [p.replace(kind=p.KEYWORD_ONLY) for parameters in alone for p in parameters]
+    run.__signature__ = signature.replace(parameters=as_options)  # type: ignore[attr-defined]
+    return run
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that have a value."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def named(parameters: Iterable[str], between: str = ", ") -> str:
+    """What the command line calls parameters."""
+    return between.join(f"--{parameter.replace('_', '-')}" for parameter in parameters)
+
+
+def loaded_model(folder: str, device: str, rules: dict[str, Any]) -> TextOutlierDetector:
+    """A saved model, with the threshold that is asked for, if any."""
+    from strays.model import TextOutlierDetector
+
+    model = TextOutlierDetector.load(folder, device=device)
+    return model.set_threshold(**rules) if rules else model
+
+
+def known_texts(file: str | None, text_column: str | None) -> list[str]:
+    """The texts of the file of known anomalies, if there is one."""
+    from strays.jobs.corpus import read_texts
+    from strays.tables import open_table
+
+    if file is None:
+        return []
+    table = open_table(file, text_column=text_column)
+    return read_texts(table, table.text_column(text_column if text_column in table.columns else None))

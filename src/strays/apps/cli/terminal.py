@@ -7,13 +7,16 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from strays.model import TextOutlierDetector
 
 MOST_CHARACTERS = 2000
 
@@ -37,9 +40,8 @@ def show_ranking(rows: list[dict[str, Any]], title: str, console: Console | None
     console.print(Text(printable(title), "bold"))
     console.print(Text(f"{'row':>{width}}  score  p-value         text", "dim"))
     for row in rows:
-        mark, style = (
-            ("known", "cyan") if row["label"] == "anomaly" else ("flag", "red") if row["flagged"] else ("", "")
-        )
+        known = row["label"] == "anomaly"
+        mark, style = ("known", "cyan") if known else ("flag", "red") if row["flagged"] else ("", "")
         line = Text.assemble(
             (f"{row['row']:>{width}}", "dim"),
             f"  {row['anomaly_score']:5.2f}  {p_value_words(row['p_value']):>7}  ",
@@ -94,9 +96,7 @@ def _effect_style(effect: float, strongest: float) -> str:
 
 def show_facts(facts: dict[str, str], title: str) -> None:
     """Names and values, one a line."""
-    table = RichTable(
-        title=Text(printable(title)), title_justify="left", title_style="bold", box=None, show_header=False
-    )
+    table = _table(title, show_header=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     for name, value in facts.items():
@@ -106,7 +106,7 @@ def show_facts(facts: dict[str, str], title: str) -> None:
 
 def show_table(header: list[str], rows: list[list[str]], title: str) -> None:
     """A table on stdout; what several rows share in their first column is written once."""
-    table = RichTable(title=Text(printable(title)), title_justify="left", title_style="bold", box=None)
+    table = _table(title)
     for i, name in enumerate(header):
         table.add_column(Text(printable(name)), justify="left" if i < 2 else "right", overflow="fold")
     above = None
@@ -115,6 +115,41 @@ def show_table(header: list[str], rows: list[list[str]], title: str) -> None:
         table.add_row(*(Text(printable(cell)) for cell in shown))
         above = row[0]
     Console().print(table)
+
+
+def _table(title: str, **options: Any) -> RichTable:
+    return RichTable(title=Text(printable(title)), title_justify="left", title_style="bold", box=None, **options)
+
+
+def facts_of(fitted: TextOutlierDetector) -> dict[str, str]:
+    """What a model is, in words by heading."""
+    facts = fitted.info()
+    fitted_on = facts["fitted_on"]
+    return {
+        "encoder": f"{facts['encoder']['name']}",
+        "detector": f"{facts['detector']['name']}: {facts['detector']['says']}",
+        "fitted on": f"{fitted_on['n_texts']:,} texts: {fitted_on['n_normal']:,} normal, {fitted_on['n_anomaly']:,} "
+        f"anomalies, {fitted_on['n_unlabelled']:,} unlabelled",
+        "held out": f"{fitted_on['n_held_out']:,} normal or unlabelled texts"
+        + (f", in {fitted_on['n_folds']} turns" if fitted_on["n_folds"] else "")
+        + f", for p-values down to {facts['lowest_p_value']:.2g}",
+        "flags": facts["flags"],
+        "version": facts["version"],
+    } | ({"cascade": promise_in_words(facts["cascade"])} if facts["cascade"] else {})
+
+
+def runs_on(fitted: TextOutlierDetector) -> str:
+    """What runs the encoder, in words to put behind its name; nothing for encoders of other people."""
+    found = getattr(fitted.encoder_, "runs_on", None)
+    return f" on {found}" if found else ""
+
+
+def promise_in_words(cut: dict[str, Any]) -> str:
+    """What a cascade promises."""
+    return (
+        f"{cut['expected_share']:.1%} of such texts, among them {cut['recall']:.3g} of those it would flag, as told by "
+        f"{cut['n_held_out']:,} held-out texts"
+    )
 
 
 def say(message: str, style: str = "") -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from strays.apps.cli.options import Json
+from strays.apps.cli import options as opt
 
 
-def cache_info(as_json: Json = False) -> None:
+def cache_info(as_json: opt.Json = False) -> None:
     """Show where the cache is, its size and limit, and what it holds."""
     from strays.apps.cli import terminal
     from strays.encoders.cache import EmbeddingCache
@@ -13,11 +13,11 @@ def cache_info(as_json: Json = False) -> None:
     found = EmbeddingCache().info()
     if as_json:
         terminal.print_json(found.to_dict())
-        return
-    terminal.show_facts(found.to_words(), str(found.folder))
+    else:
+        terminal.show_facts(found.to_words(), str(found.folder))
 
 
-def cache_clear(as_json: Json = False) -> None:
+def cache_clear(as_json: opt.Json = False) -> None:
     """Empty the cache; the next job encodes its texts again."""
     from strays.apps.cli import terminal
     from strays.encoders.cache import cache_folder, clear, size_in_words
@@ -25,5 +25,5 @@ def cache_clear(as_json: Json = False) -> None:
     freed = clear()
     if as_json:
         terminal.print_json({"folder": str(cache_folder()), "bytes_freed": freed})
-        return
-    terminal.say(f"{size_in_words(freed)} freed in {cache_folder()}.")
+    else:
+        terminal.say(f"{size_in_words(freed)} freed in {cache_folder()}.")

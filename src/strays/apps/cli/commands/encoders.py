@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from strays.apps.cli.options import Json
+from strays.apps.cli import options as opt
 
 
-def encoders(as_json: Json = False) -> None:
+def encoders(as_json: opt.Json = False) -> None:
     """List the encoders that have names, and how to use others."""
     from strays.apps.cli import terminal
     from strays.encoders.sources import NAMED, bundled_folder
 
-    there = bundled_folder() is not None
-    rows = {
-        name: {
-            "about": known.about,
-            "hub_id": known.repo,
-            "revision": known.revision,
-            "offline": name in ("default", "fast") and there,
-        }
-        for name, known in NAMED.items()
-    }
+    offline = ("default", "fast") if bundled_folder() is not None else ()
     if as_json:
-        terminal.print_json(rows)
+        rows = {name: {"about": e.about, "hub_id": e.repo, "revision": e.revision} for name, e in NAMED.items()}
+        terminal.print_json({name: row | {"offline": name in offline} for name, row in rows.items()})
         return
-    facts = {
-        name: f"{row['about']} ({'installed' if row['offline'] else 'downloaded on first use'})"
-        for name, row in rows.items()
-    }
-    terminal.show_facts(
-        facts | {"org/name": "any Hugging Face model, at --revision", "folder": "any model saved on disk"},
-        "Encoders for --encoder",
-    )
+    where = {name: "installed" if name in offline else "downloaded on first use" for name in NAMED}
+    facts = {name: f"{encoder.about} ({where[name]})" for name, encoder in NAMED.items()}
+    facts |= {"org/name": "any Hugging Face model, at --revision", "folder": "any model saved on disk"}
+    terminal.show_facts(facts, "Encoders for --encoder")

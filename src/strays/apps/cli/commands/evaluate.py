@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from strays.apps.cli.options import Device, File, Format, Json, Model, TextColumn
+from strays.apps.cli import options as opt
 
 
 def evaluate(
-    file: File,
-    model: Model,
-    label_column: Annotated[str, typer.Option(help="Column with the true labels: normal, anomaly, or empty.")],
-    text_column: TextColumn = None,
-    device: Device = "auto",
-    format: Format = None,
-    as_json: Json = False,
+    file: opt.File,
+    model: opt.Model,
+    label_column: Annotated[str, Option(help="Column with the true labels: normal, anomaly, or empty.")],
+    text_column: opt.TextColumn = None,
+    device: opt.Device = "auto",
+    format: opt.Format = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Measure a fitted model on labelled rows: MAP, Recall@5, AUC and false alarms."""
     from strays.apps.cli import terminal
@@ -31,5 +31,5 @@ def evaluate(
         result = evaluate_table(fitted, table, label_column, text_column=text_column, progress=progress)
     if as_json:
         terminal.print_json(asdict(result))
-        return
-    terminal.show_facts(result.to_words(), f"{model} on {table.name}")
+    else:
+        terminal.show_facts(result.to_words(), f"{model} on {table.name}")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
+from typer import Argument
 
-from strays.apps.cli.options import Device, Json, Model
+from strays.apps.cli import options as opt
 
 
 def explain(
-    text: Annotated[str, typer.Argument(help="Text to explain; - reads it from stdin.", metavar="TEXT")],
-    model: Model,
-    device: Device = "auto",
-    as_json: Json = False,
+    text: Annotated[str, Argument(help="Text to explain; - reads it from stdin.", metavar="TEXT")],
+    model: opt.Model,
+    device: opt.Device = "auto",
+    as_json: opt.Json = False,
 ) -> None:
     """Explain the score of a text: the words that raise it, and the known texts it resembles."""
     from strays.apps.cli import terminal
@@ -24,5 +24,5 @@ def explain(
     explanation = fitted.explain(sys.stdin.read().strip() if text == "-" else text)
     if as_json:
         terminal.print_json(explanation.to_dict())
-        return
-    terminal.show_explanation(explanation.to_dict())
+    else:
+        terminal.show_explanation(explanation.to_dict())

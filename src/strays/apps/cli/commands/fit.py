@@ -4,77 +4,52 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from strays.apps.cli.options import (
-    DetectorName,
-    Device,
-    EncoderName,
-    File,
-    FlagRate,
-    Format,
-    Json,
-    KeepExamples,
-    Known,
-    LabelColumn,
-    MaxFalseAlarms,
-    MaxFalseShare,
-    MaxLength,
-    Model,
-    Normalize,
-    Pooling,
-    Precision,
-    Revision,
-    Seed,
-    Strict,
-    TextColumn,
-)
-from strays.apps.cli.resolve import encoder_of, known_texts, rules_of
-from strays.apps.cli.words import facts_of, runs_on
+from strays.apps.cli import options as opt
 
 
 def fit(
-    file: File,
-    model: Model,
-    known: Known = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    encoder: EncoderName = "default",
-    detector: DetectorName = "auto",
-    seed: Seed = 0,
-    keep_examples: KeepExamples = 1000,
+    file: opt.File,
+    model: opt.Model,
+    *,
+    known: opt.Known = None,
+    text_column: opt.TextColumn = None,
+    label_column: opt.LabelColumn = None,
+    encoder: opt.EncoderName = "default",
+    detector: opt.DetectorName = "auto",
+    seed: opt.Seed = 0,
+    keep_examples: Annotated[
+        int, Option(help="Texts of each label to keep in the model for explanations; 0 keeps none.", min=0)
+    ] = 1000,
     cascade: Annotated[
-        bool, typer.Option("--cascade", help="Also fit a cheap first stage, for `strays score --cascade`.")
+        bool, Option("--cascade", help="Also fit a cheap first stage, for `strays score --cascade`.")
     ] = False,
-    max_false_alarms: MaxFalseAlarms = None,
-    max_false_share: MaxFalseShare = None,
-    flag_rate: FlagRate = None,
-    revision: Revision = None,
-    pooling: Pooling = None,
-    normalize: Normalize = None,
-    max_length: MaxLength = None,
-    precision: Precision = None,
-    device: Device = "auto",
-    format: Format = None,
-    strict: Strict = False,
-    as_json: Json = False,
+    flagging: opt.FlaggingRules,
+    encoder_options: opt.EncoderOptions,
+    precision: opt.Precision = None,
+    device: opt.Device = "auto",
+    format: opt.Format = None,
+    strict: opt.Strict = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Fit a model on a file of texts and save it."""
     from strays.apps.cli import terminal
+    from strays.encoders import load_encoder
     from strays.jobs.scan import fit_table
     from strays.model.folder import check_target
     from strays.tables import open_table
 
-    rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate)
+    rules = flagging.given()
     check_target(model)
     table = open_table(file, format, text_column=text_column)
     fitted, corpus = fit_table(
         table,
-        encoder_of(encoder, revision, pooling, normalize, max_length, precision, device),
+        load_encoder(encoder, **vars(encoder_options), precision=precision, device=device),
         detector,
         text_column=text_column,
         label_column=label_column,
-        known=known_texts(known, text_column),
+        known=opt.known_texts(known, text_column),
         seed=seed,
         keep_examples=keep_examples,
         cascade=cascade,
@@ -83,12 +58,15 @@ def fit(
         **rules,
     )
     fitted.save(model)
+    runs_on = terminal.runs_on(fitted)
     if as_json:
-        on = runs_on(fitted).removeprefix(" on ")
-        terminal.print_json(
-            {"model": model, "n_without_text": corpus.n_without_text, "encoder_runs_on": on, **fitted.info()}
-        )
+        facts = {
+            "model": model,
+            "n_without_text": corpus.n_without_text,
+            "encoder_runs_on": runs_on.removeprefix(" on "),
+        }
+        terminal.print_json(facts | fitted.info())
         return
-    facts = facts_of(fitted)
-    terminal.show_facts(facts | {"encoder": facts["encoder"] + runs_on(fitted)}, f"Fitted and saved to {model}")
+    words = terminal.facts_of(fitted)
+    terminal.show_facts(words | {"encoder": words["encoder"] + runs_on}, f"Fitted and saved to {model}")
     terminal.say_without_text(corpus.n_without_text)

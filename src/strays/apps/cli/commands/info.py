@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Argument
 
-from strays.apps.cli.options import Json
-from strays.apps.cli.words import facts_of
+from strays.apps.cli import options as opt
 
 
 def info(
-    model: Annotated[str, typer.Argument(help="Folder of the model.", metavar="DIR")], as_json: Json = False
+    model: Annotated[str, Argument(help="Folder of the model.", metavar="DIR")], as_json: opt.Json = False
 ) -> None:
     """Describe a saved model: its encoder and detector, what it was fitted on, what it flags."""
     from strays.apps.cli import terminal
@@ -20,5 +19,5 @@ def info(
     fitted = TextOutlierDetector.load(model)
     if as_json:
         terminal.print_json({"model": model, **fitted.info()})
-        return
-    terminal.show_facts(facts_of(fitted), model)
+    else:
+        terminal.show_facts(terminal.facts_of(fitted), model)

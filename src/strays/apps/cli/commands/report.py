@@ -5,95 +5,66 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
-from strays.apps.cli.options import (
-    Device,
-    File,
-    FlagRate,
-    Format,
-    Json,
-    Known,
-    LabelColumn,
-    MaxFalseAlarms,
-    MaxFalseShare,
-    MaxLength,
-    Normalize,
-    Pooling,
-    Precision,
-    Revision,
-    Seed,
-    Strict,
-    TextColumn,
-)
-from strays.apps.cli.resolve import encoder_of, known_texts, loaded_model, refuse_beside_a_model, rules_of
+from strays.apps.cli import options as opt
+from strays.errors import UsageError
 
 
 def report(
-    file: File,
-    out: Annotated[str, typer.Option(help="HTML page to write; - writes to stdout.", metavar="PAGE")],
+    file: opt.File,
+    *,
+    out: Annotated[str, Option(help="HTML page to write; - writes to stdout.", metavar="PAGE")],
     model: Annotated[
-        str | None, typer.Option(help="Folder of a model to score with. Default: fit one on FILE.", metavar="DIR")
+        str | None, Option(help="Folder of a model to score with. Default: fit one on FILE.", metavar="DIR")
     ] = None,
-    known: Known = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    top: Annotated[int, typer.Option(help="Number of texts to show and explain, oddest first.", min=0, max=1000)] = 50,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
-    max_false_alarms: MaxFalseAlarms = None,
-    max_false_share: MaxFalseShare = None,
-    flag_rate: FlagRate = None,
-    encoder: Annotated[str | None, typer.Option(help="As in scan; not with --model.")] = None,
-    detector: Annotated[str | None, typer.Option(help="As in scan; not with --model.")] = None,
-    seed: Seed = 0,
-    revision: Revision = None,
-    pooling: Pooling = None,
-    normalize: Normalize = None,
-    max_length: MaxLength = None,
-    precision: Precision = None,
-    device: Device = "auto",
-    format: Format = None,
-    strict: Strict = False,
-    as_json: Json = False,
+    known: opt.Known = None,
+    text_column: opt.TextColumn = None,
+    label_column: opt.LabelColumn = None,
+    top: Annotated[int, Option(help="Number of texts to show and explain, oddest first.", min=0, max=1000)] = 50,
+    title: Annotated[str | None, Option(help="Title of the page.")] = None,
+    flagging: opt.FlaggingRules,
+    encoder: Annotated[str | None, Option(help="As in scan; not with --model.")] = None,
+    detector: Annotated[str | None, Option(help="As in scan; not with --model.")] = None,
+    seed: opt.Seed = 0,
+    encoder_options: opt.EncoderOptions,
+    precision: opt.Precision = None,
+    device: opt.Device = "auto",
+    format: opt.Format = None,
+    strict: opt.Strict = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Write a page about a file: its oddest texts explained, a map of all texts, scores, p-values and curves."""
     from strays.apps.cli import terminal
+    from strays.encoders import load_encoder
     from strays.jobs.report.report import KEPT_EXAMPLES, Report, check_page
     from strays.jobs.scan import scan_table, scan_with
     from strays.tables import open_table
 
-    rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate)
+    rules = flagging.given()
     table = open_table(file, format, text_column=text_column)
     check_page(out, table.name)
-    shared: dict[str, Any] = {
-        "text_column": text_column,
-        "label_column": label_column,
-        "strict": strict,
-        "progress": terminal.progress_bar,
-    }
+    progress = terminal.progress_bar
+    shared: dict[str, Any] = {"text_column": text_column, "label_column": label_column, "strict": strict}
     if model is not None:
-        fitting: dict[str, Any] = {
-            "known": known,
-            "encoder": encoder,
-            "detector": detector,
-            "revision": revision,
-            "pooling": pooling,
-        }
-        fitting |= {"normalize": normalize, "max_length": max_length, "precision": precision}
-        refuse_beside_a_model({name: value for name, value in fitting.items() if value is not None})
-        found = scan_with(loaded_model(model, device, rules), table, **shared)
+        own = opt.given(known=known, encoder=encoder, detector=detector, **vars(encoder_options), precision=precision)
+        if own:
+            raise UsageError(f"got --model and {opt.named(own)}: a fitted model has its own; omit one of them")
+        found = scan_with(opt.loaded_model(model, device, rules), table, progress=progress, **shared)
     else:
         found = scan_table(
             table,
-            encoder_of(encoder or "default", revision, pooling, normalize, max_length, precision, device),
+            load_encoder(encoder or "default", **vars(encoder_options), precision=precision, device=device),
             detector or "auto",
-            known=known_texts(known, text_column),
+            known=opt.known_texts(known, text_column),
             seed=seed,
             keep_examples=KEPT_EXAMPLES,
+            progress=progress,
             **rules,
             **shared,
         )
-    made = Report.of(found, top=top, title=title, random_state=seed, progress=terminal.progress_bar)
-    with terminal.progress_bar("writing"):
+    made = Report.of(found, top=top, title=title, random_state=seed, progress=progress)
+    with progress("writing"):
         made.write(out)
     if as_json and out != "-":
         typer.echo(made.json())

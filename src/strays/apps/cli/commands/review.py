@@ -2,59 +2,40 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from strays.apps.cli.options import (
-    Device,
-    Format,
-    Known,
-    LabelColumn,
-    MaxLength,
-    Normalize,
-    Pooling,
-    Precision,
-    Revision,
-    Seed,
-    TextColumn,
-)
-from strays.apps.cli.resolve import known_texts
+from strays.apps.cli import options as opt
 
 
 def review(
     file: Annotated[
-        str, typer.Argument(help="A file as for scan, or a project file (.strays); - reads stdin.", metavar="FILE")
+        str, Argument(help="A file as for scan, or a project file (.strays); - reads stdin.", metavar="FILE")
     ],
+    *,
     project: Annotated[
-        str | None, typer.Option(help="Project file for texts and verdicts. Default: FILE.strays.", metavar="FILE")
+        str | None, Option(help="Project file for texts and verdicts. Default: FILE.strays.", metavar="FILE")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Folder of a model to start from.", metavar="DIR")] = None,
-    known: Known = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    every: Annotated[int, typer.Option(help="Refit the model after this many verdicts.", min=1)] = 5,
-    who: Annotated[str | None, typer.Option(help="Your name, saved with your verdicts. Default: your login.")] = None,
+    model: Annotated[str | None, Option(help="Folder of a model to start from.", metavar="DIR")] = None,
+    known: opt.Known = None,
+    text_column: opt.TextColumn = None,
+    label_column: opt.LabelColumn = None,
+    every: Annotated[int, Option(help="Refit the model after this many verdicts.", min=1)] = 5,
+    who: Annotated[str | None, Option(help="Your name, saved with your verdicts. Default: your login.")] = None,
     save_model: Annotated[
-        str | None, typer.Option(help="Folder to save the model to. Default: FILE.model.", metavar="DIR")
+        str | None, Option(help="Folder to save the model to. Default: FILE.model.", metavar="DIR")
     ] = None,
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
-    encoder: Annotated[
-        str | None, typer.Option("--encoder", help="As in scan. Default: the project's, or default.")
-    ] = None,
-    detector: Annotated[
-        str | None, typer.Option("--detector", help="As in scan. Default: the project's, or auto.")
-    ] = None,
-    seed: Seed = 0,
-    revision: Revision = None,
-    pooling: Pooling = None,
-    normalize: Normalize = None,
-    max_length: MaxLength = None,
-    precision: Precision = None,
-    device: Device = "auto",
-    format: Format = None,
+    port: opt.Port = 0,
+    browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    encoder: Annotated[str | None, Option("--encoder", help="As in scan. Default: the project's, or default.")] = None,
+    detector: Annotated[str | None, Option("--detector", help="As in scan. Default: the project's, or auto.")] = None,
+    seed: opt.Seed = 0,
+    encoder_options: opt.EncoderOptions,
+    precision: opt.Precision = None,
+    device: opt.Device = "auto",
+    format: opt.Format = None,
 ) -> None:
     """Judge the oddest texts of a file in a browser while the model learns from your verdicts."""
     from strays.apps.cli import terminal
@@ -67,23 +48,15 @@ def review(
     if save_model:
         check_target(save_model)
     with bind(port, before=last_port(file, project)) as bound:
-        asked = {
-            "name": encoder,
-            "revision": revision,
-            "pooling": pooling,
-            "normalize": normalize,
-            "max_length": max_length,
-            "precision": precision,
-        }
         desk = open_desk(
             file,
             project=project,
             model=model,
-            known=known_texts(known, text_column),
+            known=opt.known_texts(known, text_column),
             text_column=text_column,
             label_column=label_column,
             format=format,
-            encoder={name: value for name, value in asked.items() if value is not None},
+            encoder=opt.given(name=encoder, **vars(encoder_options), precision=precision),
             detector=detector,
             device=device,
             seed=seed,
@@ -93,7 +66,6 @@ def review(
 
         def announce(link: str) -> None:
             typer.echo(link)
-            sys.stdout.flush()
             terminal.say(f"Verdicts are saved in {desk.store.path}. Stop with Ctrl-C.")
             if browser:
                 _open_browser(link)

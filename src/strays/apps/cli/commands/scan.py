@@ -4,73 +4,47 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from strays.apps.cli.options import (
-    DetectorName,
-    Device,
-    EncoderName,
-    File,
-    FlagRate,
-    Format,
-    Json,
-    Known,
-    LabelColumn,
-    MaxFalseAlarms,
-    MaxFalseShare,
-    MaxLength,
-    Normalize,
-    Out,
-    OutFormat,
-    Pooling,
-    Precision,
-    Revision,
-    SafeCells,
-    Seed,
-    Strict,
-    TextColumn,
-)
-from strays.apps.cli.resolve import encoder_of, known_texts, rules_of
-from strays.apps.cli.words import runs_on
+from strays.apps.cli import options as opt
 from strays.errors import UsageError
 
 
 def scan(
-    file: File,
-    known: Known = None,
-    top: Annotated[int, typer.Option(help="Number of rows to show, oddest first.", min=0)] = 20,
-    out: Out = None,
+    file: opt.File,
+    *,
+    known: opt.Known = None,
+    top: Annotated[int, Option(help="Number of rows to show, oddest first.", min=0)] = 20,
+    out: Annotated[
+        str | None, Option(help="File to write all rows with their scores to; - writes to stdout.", metavar="PATH")
+    ] = None,
     report: Annotated[
         str | None,
-        typer.Option(help="HTML page to write a report to: the oddest texts explained, a map, curves.", metavar="PAGE"),
+        Option(help="HTML page to write a report to: the oddest texts explained, a map, curves.", metavar="PAGE"),
     ] = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    max_false_alarms: MaxFalseAlarms = None,
-    max_false_share: MaxFalseShare = None,
-    flag_rate: FlagRate = None,
-    encoder: EncoderName = "default",
-    detector: DetectorName = "auto",
-    seed: Seed = 0,
-    revision: Revision = None,
-    pooling: Pooling = None,
-    normalize: Normalize = None,
-    max_length: MaxLength = None,
-    precision: Precision = None,
-    device: Device = "auto",
-    format: Format = None,
-    out_format: OutFormat = None,
-    safe_cells: SafeCells = False,
-    strict: Strict = False,
-    as_json: Json = False,
+    text_column: opt.TextColumn = None,
+    label_column: opt.LabelColumn = None,
+    flagging: opt.FlaggingRules,
+    encoder: opt.EncoderName = "default",
+    detector: opt.DetectorName = "auto",
+    seed: opt.Seed = 0,
+    encoder_options: opt.EncoderOptions,
+    precision: opt.Precision = None,
+    device: opt.Device = "auto",
+    format: opt.Format = None,
+    out_format: opt.OutFormat = None,
+    safe_cells: opt.SafeCells = False,
+    strict: opt.Strict = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Fit on a file of texts and show its oddest rows."""
     from strays.apps.cli import terminal
+    from strays.encoders import load_encoder
     from strays.jobs.scan import scan_table
     from strays.jobs.score import check_output, stream_format, write_scored
     from strays.tables import open_table
 
-    rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate)
+    rules = flagging.given()
     table = open_table(file, format, text_column=text_column)
     if out:
         out_format = stream_format(table, out, out_format)
@@ -83,11 +57,11 @@ def scan(
         check_page(report, table.name, besides=out)
     found = scan_table(
         table,
-        encoder_of(encoder, revision, pooling, normalize, max_length, precision, device),
+        load_encoder(encoder, **vars(encoder_options), precision=precision, device=device),
         detector,
         text_column=text_column,
         label_column=label_column,
-        known=known_texts(known, text_column),
+        known=opt.known_texts(known, text_column),
         seed=seed,
         keep_examples=KEPT_EXAMPLES if report else 0,
         strict=strict,
@@ -103,15 +77,14 @@ def scan(
         write_scored(table, out, found.scores, out_format=out_format, safe_cells=safe_cells)
     if out == "-":
         return
-    if as_json:
-        terminal.print_json(found.to_dict(top))
-        return
     facts = found.to_dict(top)
-    terminal.show_ranking(
-        facts["oddest"], f"The {len(facts['oddest'])} oddest of {facts['n_rows']:,} rows in {table.name}"
-    )
+    if as_json:
+        terminal.print_json(facts)
+        return
+    oddest = facts["oddest"]
+    terminal.show_ranking(oddest, f"The {len(oddest)} oddest of {facts['n_rows']:,} rows in {table.name}")
     terminal.say(f"{facts['n_flagged']:,} flagged: {facts['flagged_are']}. Detector: {facts['detector']}.")
-    terminal.say(f"Encoder: {encoder}{runs_on(found.model)}.")
+    terminal.say(f"Encoder: {encoder}{terminal.runs_on(found.model)}.")
     terminal.say_without_text(facts["n_without_text"])
     if out:
         terminal.say(f"All rows with their scores are in {out}.")

@@ -9,30 +9,13 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from strays.apps.cli.options import (
-    Address,
-    Device,
-    Engine,
-    FlagRate,
-    Format,
-    Json,
-    MaxFalseAlarms,
-    MaxFalseShare,
-    Model,
-    OutFormat,
-    Recall,
-    SafeCells,
-    Strict,
-    TextColumn,
-)
-from strays.apps.cli.resolve import engine_of, rules_of
-from strays.apps.cli.words import promise_in_words, runs_on
+from strays.apps.cli import options as opt
 from strays.errors import UsageError
 
 if TYPE_CHECKING:
-    from strays.jobs.score import ScoreSummary
+    from strays.jobs.score import Engine, ScoreSummary
 
 
 @contextmanager
@@ -60,51 +43,53 @@ def _stopped_by_sigterm() -> Iterator[None]:
 @_stopped_by_sigterm()
 def score(
     file: Annotated[
-        str, typer.Argument(help="A file as for scan, or a folder of such files; - reads stdin.", metavar="FILE")
+        str, Argument(help="A file as for scan, or a folder of such files; - reads stdin.", metavar="FILE")
     ],
-    model: Model,
+    *,
+    model: opt.Model,
     out: Annotated[
-        str, typer.Option(help="File to write, or folder/ for one file per chunk; - writes to stdout.", metavar="PATH")
+        str, Option(help="File to write, or folder/ for one file per chunk; - writes to stdout.", metavar="PATH")
     ],
-    max_false_alarms: MaxFalseAlarms = None,
-    max_false_share: MaxFalseShare = None,
-    flag_rate: FlagRate = None,
-    top: Annotated[int | None, typer.Option(help="Flag the K highest-scoring rows.", metavar="K")] = None,
+    flagging: opt.FlaggingRules,
+    top: Annotated[int | None, Option(help="Flag the K highest-scoring rows.", metavar="K")] = None,
     cascade: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--cascade",
             help="Score all rows with a cheap first stage, and only those that could be flagged with the model.",
         ),
     ] = False,
-    recall: Recall = None,
-    text_column: TextColumn = None,
-    device: Device = "auto",
-    format: Format = None,
-    out_format: OutFormat = None,
-    part_rows: Annotated[int | None, typer.Option(help="Rows to score and save at a time.", min=1, metavar="N")] = None,
+    recall: Annotated[
+        float | None,
+        Option(help="With --cascade: share of the rows the model would flag that must reach it.", metavar="R"),
+    ] = None,
+    text_column: opt.TextColumn = None,
+    device: opt.Device = "auto",
+    format: opt.Format = None,
+    out_format: opt.OutFormat = None,
+    part_rows: Annotated[int | None, Option(help="Rows to score and save at a time.", min=1, metavar="N")] = None,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Discard what an earlier, interrupted run has done and start over.")
+        bool, Option("--restart", help="Discard what an earlier, interrupted run has done and start over.")
     ] = False,
-    engine: Engine = "local",
-    address: Address = None,
-    safe_cells: SafeCells = False,
-    strict: Strict = False,
-    as_json: Json = False,
+    engine: Annotated[str, Option(help="local (this process) or ray (a cluster).")] = "local",
+    address: Annotated[
+        str | None,
+        Option(
+            help="With --engine ray: address of the cluster. Default: start one on this machine.", metavar="HOST:PORT"
+        ),
+    ] = None,
+    safe_cells: opt.SafeCells = False,
+    strict: opt.Strict = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Score a file or a folder of files: every row with anomaly_score, p_value and flagged added."""
     from strays.apps.cli import terminal
     from strays.jobs.score import RowProgress, score_files
-    from strays.model import TextOutlierDetector
     from strays.model.cascade import RECALL
     from strays.model.cascade_scorer import CascadeScorer
 
-    rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top)
-    who = engine_of(engine, address)
-    progress = RowProgress(terminal.progress_bar)
-    fitted = TextOutlierDetector.load(model, device=device)
-    if rules:
-        fitted.set_threshold(**rules)
+    rules, who = flagging.given(top=top), _engine(engine, address)
+    fitted = opt.loaded_model(model, device, rules)
     if recall is not None and not cascade:
         raise UsageError("--recall works only with --cascade; add --cascade, or omit --recall")
     scorer = CascadeScorer(fitted, RECALL if recall is None else recall) if cascade else None
@@ -120,7 +105,7 @@ def score(
             strict=strict,
             safe_cells=safe_cells,
             restart=restart,
-            progress=progress,
+            progress=RowProgress(terminal.progress_bar),
             engine=who,
         )
     except KeyboardInterrupt:
@@ -133,17 +118,30 @@ def score(
         terminal.print_json(facts | ({"cascade": {"n_by_full": n_by_full, **scorer.promise()}} if scorer else {}))
         return
     terminal.say(f"{_score_words(summary, out)}; {summary.n_flagged:,} flagged: {fitted.threshold_}.")
-    terminal.say(f"Encoder: {fitted.info()['encoder']['name']}{runs_on(fitted) if engine == 'local' else ''}.")
+    terminal.say(f"Encoder: {fitted.info()['encoder']['name']}{terminal.runs_on(fitted) if engine == 'local' else ''}.")
     if scorer:
-        terminal.say(f"{summary.n_by_full:,} rows went to the model; {promise_in_words(scorer.promise())}.")
+        terminal.say(f"{summary.n_by_full:,} rows went to the model; {terminal.promise_in_words(scorer.promise())}.")
     terminal.say_without_text(summary.n_without_text)
     if summary.n_remade:
-        terminal.say(
-            f"{summary.n_remade:,} parts of the earlier run were missing or truncated and were written again.", "yellow"
-        )
+        remade = f"{summary.n_remade:,} parts of the earlier run were missing or truncated and were written again."
+        terminal.say(remade, "yellow")
     if summary.ignored:
         listed = ", ".join(summary.ignored[:5]) + (", ..." if len(summary.ignored) > 5 else "")
         terminal.say(f"{len(summary.ignored):,} files of other formats were ignored: {listed}", "yellow")
+
+
+def _engine(name: str, address: str | None) -> Engine:
+    if name not in ("local", "ray"):
+        raise UsageError(f"no such engine: {name!r}; expected local or ray")
+    if name == "ray":
+        from strays.engines.ray import RayEngine
+
+        return RayEngine(address)
+    if address is not None:
+        raise UsageError("--address works only with --engine ray; add --engine ray, or omit --address")
+    from strays.engines.local import LocalEngine
+
+    return LocalEngine()
 
 
 def _score_words(summary: ScoreSummary, out: str) -> str:

@@ -7,19 +7,17 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from typer import Option
 
-from strays.apps.cli.options import Device, FlagRate, MaxFalseAlarms, MaxFalseShare
-from strays.apps.cli.resolve import loaded_model, rules_of
+from strays.apps.cli import options as opt
 from strays.apps.server.limits import Limits
 from strays.errors import UsageError
-
-if TYPE_CHECKING:
-    from strays.model import TextOutlierDetector
 
 LIMITS = Limits()
 TOKEN = "STRAYS_TOKEN"  # noqa: S105 (where it is, not what it is)
@@ -41,36 +39,33 @@ def _stoppable() -> Iterator[None]:
 
 @_stoppable()
 def serve(
+    *,
     model: Annotated[
-        list[str], typer.Option("--model", help="Folder of a model, or NAME=DIR; may be repeated.", metavar="DIR")
+        list[str], Option("--model", help="Folder of a model, or NAME=DIR; may be repeated.", metavar="DIR")
     ],
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all interfaces.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)] = 8000,
+    host: Annotated[str, Option(help="Address to listen on; 0.0.0.0 for all interfaces.")] = "127.0.0.1",
+    port: opt.Port = 8000,
     token_file: Annotated[
-        str | None, typer.Option(help=f"File with the token that clients must send. Default: {TOKEN}.", metavar="FILE")
+        str | None, Option(help=f"File with the token that clients must send. Default: {TOKEN}.", metavar="FILE")
     ] = None,
-    no_token: Annotated[
-        bool, typer.Option("--no-token", help="Allow clients on other machines without a token.")
-    ] = False,
+    no_token: Annotated[bool, Option("--no-token", help="Allow clients on other machines without a token.")] = False,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="Host name that clients use for this server; may be repeated.")
+        list[str] | None, Option(help="Host name that clients use for this server; may be repeated.")
     ] = None,
-    max_false_alarms: MaxFalseAlarms = None,
-    max_false_share: MaxFalseShare = None,
-    flag_rate: FlagRate = None,
-    max_body: Annotated[int, typer.Option(help="Most bytes in a request.", min=1)] = LIMITS.body_bytes,
-    max_texts: Annotated[int, typer.Option(help="Most texts in a request.", min=1)] = LIMITS.texts,
-    max_characters: Annotated[int, typer.Option(help="Most characters in a text.", min=1)] = LIMITS.characters,
+    flagging: opt.FlaggingRules,
+    max_body: Annotated[int, Option(help="Most bytes in a request.", min=1)] = LIMITS.body_bytes,
+    max_texts: Annotated[int, Option(help="Most texts in a request.", min=1)] = LIMITS.texts,
+    max_characters: Annotated[int, Option(help="Most characters in a text.", min=1)] = LIMITS.characters,
     max_waiting: Annotated[
-        int, typer.Option(help="Texts that may wait before requests are refused.", min=1)
+        int, Option(help="Texts that may wait before requests are refused.", min=1)
     ] = LIMITS.waiting,
     explanations: Annotated[
-        bool, typer.Option("--explanations/--no-explanations", help="Answer requests for explanations.")
+        bool, Option("--explanations/--no-explanations", help="Answer requests for explanations.")
     ] = True,
     access_log: Annotated[
-        bool, typer.Option("--access-log/--no-access-log", help="Log every request, or only failed ones.")
+        bool, Option("--access-log/--no-access-log", help="Log every request, or only failed ones.")
     ] = True,
-    device: Device = "auto",
+    device: opt.Device = "auto",
 ) -> None:
     """Score texts over HTTP (POST /v1/score) until stopped."""
     from strays.apps.cli import terminal
@@ -91,12 +86,7 @@ def serve(
     for name in allow_host or []:
         if not name or set(name) & set("/:@ "):
             raise UsageError(f"--allow-host is {name!r:.200}; expected a host name such as odd.example.org")
-    rules = rules_of(max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate)
-
-    def load(folder: str) -> TextOutlierDetector:
-        return loaded_model(folder, device, rules)
-
-    limits = Limits(body_bytes=max_body, texts=max_texts, characters=max_characters, waiting=max_waiting)
+    load = partial(opt.loaded_model, device=device, rules=flagging.given())
     with bind(port, host) as bound:
         address = f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"
 
@@ -111,7 +101,7 @@ def serve(
             bound,
             token=token,
             hosts=[host, *(allow_host or [])],
-            limits=limits,
+            limits=Limits(body_bytes=max_body, texts=max_texts, characters=max_characters, waiting=max_waiting),
             explanations=explanations,
             log=Log(requests=access_log),
             announce=announce,
@@ -120,15 +110,12 @@ def serve(
 
 def _token(file: str | None) -> str | None:
     """The token, from a file or the environment: on the command line everybody on the machine could read it."""
-    if file is not None:
-        try:
-            token = Path(file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{file}: the token could not be read ({error})") from error
-    else:
-        token = os.environ.get(TOKEN, "").strip()
-        if TOKEN not in os.environ:
-            return None
+    if file is None and TOKEN not in os.environ:
+        return None
+    try:
+        token = (os.environ[TOKEN] if file is None else Path(file).read_text(encoding="utf-8")).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: the token could not be read ({error})") from error
     if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
         raise UsageError(
             f"the token in {file or TOKEN} has {len(token)} characters; expected at least 16, printable ASCII without "

@@ -5,43 +5,41 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from strays.apps.cli.options import Device, EncoderName, Json, MaxLength, Normalize, Pooling, Revision
-from strays.apps.cli.resolve import encoder_of
+from strays.apps.cli import options as opt
 
 
 def study(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Studies to run, or all; --list shows them.", metavar="STUDY...")
+        list[str] | None, Argument(help="Studies to run, or all; --list shows them.", metavar="STUDY...")
     ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
+    *,
+    listing: Annotated[bool, Option("--list", help="List the studies and exit.")] = False,
     data: Annotated[
         str | None,
-        typer.Option(help="Folder with the corpora. Default: the environment variable STRAYS_DATA.", metavar="DIR"),
+        Option(help="Folder with the corpora. Default: the environment variable STRAYS_DATA.", metavar="DIR"),
     ] = None,
     download: Annotated[
-        bool, typer.Option("--download", help="Download the public originals of missing corpora and convert them.")
+        bool, Option("--download", help="Download the public originals of missing corpora and convert them.")
     ] = False,
     out: Annotated[
-        str, typer.Option(help="Folder for the rows of results; finished rows are not computed again.", metavar="DIR")
+        str, Option(help="Folder for the rows of results; finished rows are not computed again.", metavar="DIR")
     ] = "study",
     page: Annotated[
-        str | None, typer.Option(help="Markdown page to write, with figures beside it, from the rows.", metavar="FILE")
+        str | None, Option(help="Markdown page to write, with figures beside it, from the rows.", metavar="FILE")
     ] = None,
     runs: Annotated[
-        int, typer.Option(help="Number of runs, each with its own seed; case studies and tuning ignore it.", min=1)
+        int, Option(help="Number of runs, each with its own seed; case studies and tuning ignore it.", min=1)
     ] = 5,
-    encoder: EncoderName = "default",
-    revision: Revision = None,
-    pooling: Pooling = None,
-    normalize: Normalize = None,
-    max_length: MaxLength = None,
-    device: Device = "auto",
-    as_json: Json = False,
+    encoder: opt.EncoderName = "default",
+    encoder_options: opt.EncoderOptions,
+    device: opt.Device = "auto",
+    as_json: opt.Json = False,
 ) -> None:
     """Run the paper's experiments again: rows of results, tables beside the printed ones, a page with figures."""
     from strays.apps.cli import terminal
+    from strays.encoders import load_encoder
     from strays.studies.paper.registry import titles
     from strays.studies.paper.run import run_studies
 
@@ -53,7 +51,7 @@ def study(
             names or [],
             out=out,
             data=data,
-            encoder=encoder_of(encoder, revision, pooling, normalize, max_length, "full", device),
+            encoder=load_encoder(encoder, **vars(encoder_options), precision="full", device=device),
             runs=runs,
             download=download,
             page=page,
