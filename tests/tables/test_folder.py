@@ -65,7 +65,7 @@ def test_written_rows_are_counted(tmp_path_factory: pytest.TempPathFactory, text
         for batch in rows.to_batches():
             write(batch)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("strays.tables.count.BLOCK", block)
+        patch.setattr("strays.tables.write.BLOCK", block)
         assert count_rows(path, name.removesuffix(".gz").rpartition(".")[2]) == len(texts)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from strays.errors import DataError, UsageError
 from strays.tables import open_table, open_writer, texts_of
-from strays.tables.limits import LONGEST_ROW
+from strays.tables.table import LONGEST_ROW
 
 ROWS = [
     {"id": "007", "text": "plain words"},

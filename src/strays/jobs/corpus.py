@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +16,7 @@ class Corpus:
     """Texts and labels to fit on. `rows[i]` is the table row of text i; texts known from elsewhere come after those.
 
     >>> import pyarrow as pa
-    >>> read_corpus(Table.of(pa.table({"text": ["a cat", " ", "a dog"]})), "text", known=["a quark"])
+    >>> read_corpus(Table.of(pa.table({"text": ["a cat", " ", "a dog"]})), known=["a quark"])
     Corpus(texts=['a cat', 'a dog', 'a quark'], labels=[None, None, 'anomaly'], rows=[0, 2], n_rows=3)
     """
 
@@ -32,20 +33,23 @@ class Corpus:
 
 def read_corpus(
     table: Table,
-    text_column: str,
+    text_column: str | None = None,
     *,
     label_column: str | None = None,
-    known: list[str] | None = None,
+    known: Sequence[str] = (),
     strict: bool = False,
 ) -> Corpus:
     """All texts of a table, with the labels of a column, and with texts known to be anomalies beside them.
 
     A row whose text is a known one becomes an anomaly; known texts that are in no row are added.
     """
+    if label_column is not None:
+        table.require_column(label_column, param="label_column")
+    text_column = table.text_column(text_column, besides=(label_column,))
     texts: list[str] = []
     labels: list[str | None] = []
     rows: list[int] = []
-    known_texts = dict.fromkeys(known or [])
+    known_texts = dict.fromkeys(known)
     n = 0
     for batch in table.batches():
         column = batch.column(label_column).to_pylist() if label_column else [None] * len(batch)
@@ -59,7 +63,7 @@ def read_corpus(
                 raise no_text(table.name, n)
             n += 1
     if n and not rows:
-        raise DataError(f"{table.name}: no row has a text in column {text_column!r}; expected at least one")
+        raise _no_texts(table, text_column)
     there = set(texts)
     missing = [text for text in known_texts if text not in there]
     return Corpus(texts + missing, labels + ["anomaly"] * len(missing), rows, n)
@@ -67,10 +71,14 @@ def read_corpus(
 
 def read_texts(table: Table, text_column: str) -> list[str]:
     """All texts of a table; rows without one are left out."""
-    texts = [text for batch in table.batches() for text in texts_of(batch, text_column) if text is not None]
+    texts = [text for batch in table.texts(text_column) for text in batch if text is not None]
     if not texts:
-        raise DataError(f"{table.name}: no row has a text in column {text_column!r}; expected at least one")
+        raise _no_texts(table, text_column)
     return texts
+
+
+def _no_texts(table: Table, column: str) -> DataError:
+    return DataError(f"{table.name}: no row has a text in column {column!r}; expected at least one")
 
 
 def _label_place(name: str, column: str | None, first_row: int, i: int) -> str:

@@ -57,9 +57,7 @@ def evaluate_table(
     progress: Progress | None = None,
 ) -> TableEvaluation:
     """Score the labelled rows of a table and compare with their labels."""
-    table.require_column(label_column, param="label_column")
-    column = table.text_column(text_column, besides=(label_column,))
-    corpus = read_corpus(table, column, label_column=label_column)
+    corpus = read_corpus(table, text_column, label_column=label_column)
     y = parse_labels(corpus.labels, len(corpus.labels))
     labelled = np.flatnonzero(y)
     y = y[labelled]

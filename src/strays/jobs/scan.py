@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -68,9 +69,7 @@ class Scan:
 def scan_table(table: Table, encoder: LoadedEncoder, detector: str, **options: Any) -> Scan:
     """Fit on a table and score its own rows; takes the options of fit_table."""
     model, corpus = fit_table(table, encoder, detector, **options)
-    scores = np.full(corpus.n_rows, np.nan)
-    scores[corpus.rows] = model.training_scores_[: len(corpus.rows)]
-    return Scan(table.name, model, corpus, flag_rows(model, RawScores(scores)))
+    return Scan(table.name, model, corpus, _by_row(model, corpus, model.training_scores_[: len(corpus.rows)]))
 
 
 def scan_with(
@@ -83,14 +82,16 @@ def scan_with(
     progress: OpenProgress = no_bar,
 ) -> Scan:
     """Score the rows of a table with a model that was fitted elsewhere; labels are kept to measure it by."""
-    if label_column is not None:
-        table.require_column(label_column, param="label_column")
-    column = table.text_column(text_column, besides=(label_column,))
-    corpus = read_corpus(table, column, label_column=label_column, strict=strict)
-    scores = np.full(corpus.n_rows, np.nan)
+    corpus = read_corpus(table, text_column, label_column=label_column, strict=strict)
     with progress("scoring") as show:
-        scores[corpus.rows] = model.anomaly_score(corpus.texts, progress=show)
-    return Scan(table.name, model, corpus, flag_rows(model, RawScores(scores)), fitted_here=False)
+        scores = model.anomaly_score(corpus.texts, progress=show)
+    return Scan(table.name, model, corpus, _by_row(model, corpus, scores), fitted_here=False)
+
+
+def _by_row(model: TextOutlierDetector, corpus: Corpus, scores: np.ndarray) -> Scores:
+    by_row = np.full(corpus.n_rows, np.nan)
+    by_row[corpus.rows] = scores
+    return flag_rows(model, RawScores(by_row))
 
 
 def fit_table(
@@ -100,30 +101,26 @@ def fit_table(
     *,
     text_column: str | None = None,
     label_column: str | None = None,
-    known: list[str] | None = None,
-    max_false_alarms: float | None = None,
-    max_false_share: float | None = None,
-    flag_rate: float | None = None,
+    known: Sequence[str] = (),
     seed: int = 0,
     keep_examples: int = 0,
     cascade: bool = False,
     strict: bool = False,
     progress: OpenProgress = no_bar,
+    **rule: Any,
 ) -> tuple[TextOutlierDetector, Corpus]:
-    """A model fitted on all rows of a table that have a text, and the corpus they make."""
-    rules = {"max_false_alarms": max_false_alarms, "max_false_share": max_false_share, "flag_rate": flag_rate}
-    chosen: dict[str, Any] = {rule: value for rule, value in rules.items() if value is not None}
-    if chosen:  # what cannot be is refused now rather than after the work
-        threshold(**chosen)
-    if label_column is not None:
-        table.require_column(label_column, param="label_column")
-    column = table.text_column(text_column, besides=(label_column,))
-    corpus = read_corpus(table, column, label_column=label_column, known=known, strict=strict)
+    """A model fitted on all rows of a table that have a text, and the corpus they make.
+
+    A rule for flagging, as `set_threshold` takes it, may be given.
+    """
+    if rule:  # what cannot be is refused now rather than after the work
+        threshold(**rule)
+    corpus = read_corpus(table, text_column, label_column=label_column, known=known, strict=strict)
     model = TextOutlierDetector(encoder, detector, keep_examples=keep_examples, cascade=cascade, random_state=seed)
     with progress("encoding") as show:
         model.fit(corpus.texts, corpus.labels, progress=show)
-    if chosen:
-        model.set_threshold(**chosen)
+    if rule:
+        model.set_threshold(**rule)
     if promise := model.info()["cascade"]:
         warn_of_share(promise["expected_share"])
     return model, corpus

@@ -1,11 +1,10 @@
 """Files of rows <-> streams of Arrow record batches."""
 
 from strays.tables.chunks import PART_ROWS, Chunk, cut
-from strays.tables.count import count_rows
 from strays.tables.folder import InputFile, InputFiles, find_files
 from strays.tables.read import FORMATS, format_of, open_table
 from strays.tables.table import Table, texts_of
-from strays.tables.write import OUTPUT_FORMATS, complete_file, open_writer, output_format
+from strays.tables.write import OUTPUT_FORMATS, complete_file, count_rows, open_writer, output_format
 
 __all__ = [
     "FORMATS",

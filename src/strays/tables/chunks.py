@@ -109,9 +109,9 @@ def _feed(hashed: hashlib.blake2b, array: pa.Array) -> None:
 
 def _simplified(array: pa.Array) -> pa.Array:
     """The same values as one of few types: large binary, integers, large lists, structs; others as they are."""
+    is_ = pa.types
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    is_ = pa.types
     if is_.is_dictionary(array.type):
         array = array.dictionary_decode()
     type_ = array.type
@@ -126,9 +126,8 @@ def _simplified(array: pa.Array) -> pa.Array:
     if is_.is_floating(type_) or is_.is_temporal(type_):
         whole = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}.get(type_.bit_width)
         return array.view(whole) if whole else array
-    if is_.is_large_string(array.type) or is_.is_binary(type_) or is_.is_binary_view(type_):
-        return array.cast(pa.large_binary())
-    return array.cast(pa.large_binary()) if is_.is_fixed_size_binary(type_) else array
+    binary = (is_.is_large_string, is_.is_binary, is_.is_binary_view, is_.is_fixed_size_binary)
+    return array.cast(pa.large_binary()) if any(is_it(array.type) for is_it in binary) else array
 
 
 def _lengths(array: pa.Array) -> np.ndarray:

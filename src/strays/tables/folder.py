@@ -83,10 +83,10 @@ def find_files(path: str, format: str | None = None) -> InputFiles:
     for folder, inner, names in os.walk(path):
         inner[:] = [name for name in inner if not name.startswith((".", "_"))]
         for name in names:
-            whole = Path(folder, name)
-            inside = whole.relative_to(path).as_posix()
             if name.startswith((".", "_")):
                 continue
+            whole = Path(folder, name)
+            inside = whole.relative_to(path).as_posix()
             try:
                 found.append(InputFile(inside, str(whole), format or format_of(name)))
             except DataError:

@@ -1,65 +1,84 @@
-"""Lines of a source, and rows of them put together to blocks; both of bounded size."""
+"""Lines of a source, and tables of which a row is one line or several; rows and blocks of them are of bounded size."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
+import pyarrow as pa
+
 from strays.errors import DataError
-from strays.tables.limits import BLOCK_BYTES, LONGEST_ROW, ROWS_AT_ONCE
 from strays.tables.source import Source, open_binary
+from strays.tables.table import BLOCK_BYTES, LONGEST_ROW, ROWS_AT_ONCE, Table
 
 
-class Meter:
-    """How many bytes were read, and where the row at hand has to end, which readers move on behind every row."""
-
-    __slots__ = ("limit", "read")
-
-    def __init__(self) -> None:
-        self.read, self.limit = 0, LONGEST_ROW
-
-
-def lines(source: Source, name: str, meter: Meter) -> Iterator[str]:
+class Lines:
     """Decoded lines, each with its line end; an error names the line, also of a row that has become too long."""
-    number = 0
-    try:
-        with open_binary(source) as file:
-            for number, raw in enumerate(iter(partial(file.readline, LONGEST_ROW + 1), b""), 1):
-                meter.read += len(raw)
-                if meter.read > meter.limit:
-                    raise _too_long(name, number)
-                yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        encoding = "UTF-16" if number == 1 and byte in (0xFE, 0xFF) else "WINDOWS-1252"
-        raise DataError(
-            f"{name}, line {number}: byte 0x{byte:02x} is not UTF-8. Expected UTF-8; convert the file first, for "
-            f"example: iconv -f {encoding} -t UTF-8 FILE > NEW"
-        ) from error
-    except (EOFError, OSError, zlib.error) as error:
-        raise DataError(
-            f"{name}: could not be read past line {number} ({error}); the file is cut off or damaged"
-        ) from error
+
+    def __init__(self, source: Source, name: str) -> None:
+        self.source, self.name = source, name
+        self.bytes_read, self.limit = 0, LONGEST_ROW
+
+    def end_row(self) -> None:
+        """Say that a row ends with the line at hand."""
+        self.limit = self.bytes_read + LONGEST_ROW
+
+    def __iter__(self) -> Iterator[str]:
+        number = 0
+        try:
+            with open_binary(self.source) as file:
+                for number, raw in enumerate(iter(partial(file.readline, LONGEST_ROW + 1), b""), 1):
+                    self.bytes_read += len(raw)
+                    if self.bytes_read > self.limit:
+                        raise DataError(
+                            f"{self.name}, line {number}: a row of more than {LONGEST_ROW:,} bytes; expected shorter "
+                            "ones. Look for a quote that is never closed or for missing line ends; if there are none, "
+                            "shorten the text"
+                        )
+                    yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            encoding = "UTF-16" if number == 1 and byte in (0xFE, 0xFF) else "WINDOWS-1252"
+            raise DataError(
+                f"{self.name}, line {number}: byte 0x{byte:02x} is not UTF-8. Expected UTF-8; convert the file first, "
+                f"for example: iconv -f {encoding} -t UTF-8 FILE > NEW"
+            ) from error
+        except (EOFError, OSError, zlib.error) as error:
+            what = f"could not be read past line {number} ({error}); the file is cut off or damaged"
+            raise DataError(f"{self.name}: {what}") from error
 
 
-def _too_long(name: str, line: int) -> DataError:
-    return DataError(
-        f"{name}, line {line}: a row of more than {LONGEST_ROW:,} bytes; expected shorter ones. Look for a quote that "
-        "is never closed or for missing line ends; if there are none, shorten the text"
-    )
+def line_table(
+    source: Source,
+    name: str,
+    format: str,
+    schema: pa.Schema,
+    rows: Callable[[Lines], Iterator[Any]],
+    columns: Callable[[list[Any]], Iterable[Any]],
+    most_rows: int = ROWS_AT_ONCE,
+) -> Table:
+    """A table from two functions: `rows` makes rows of lines, and `columns` turns a block of rows into columns."""
+
+    def batches(first_row: int) -> Iterator[pa.RecordBatch]:
+        lines = Lines(source, name)
+        for block in _blocks(islice(rows(lines), first_row, None), lines, max(1, min(most_rows, ROWS_AT_ONCE))):
+            arrays = [pa.array(values, field.type) for values, field in zip(columns(block), schema, strict=True)]
+            yield pa.record_batch(arrays, schema=schema)
+
+    return Table(name, format, schema, batches)
 
 
-def blocks(rows: Iterator[Any], meter: Meter, most_rows: int = ROWS_AT_ONCE) -> Iterator[list[Any]]:
+def _blocks(rows: Iterator[Any], lines: Lines, most_rows: int) -> Iterator[list[Any]]:
     """So many rows together that a batch is neither small nor large."""
-    most_rows = max(1, min(most_rows, ROWS_AT_ONCE))
     block: list[Any] = []
     full = BLOCK_BYTES
     for row in rows:
         block.append(row)
-        if len(block) == most_rows or meter.read >= full:
+        if len(block) == most_rows or lines.bytes_read >= full:
             yield block
-            block, full = [], meter.read + BLOCK_BYTES
+            block, full = [], lines.bytes_read + BLOCK_BYTES
     if block:
         yield block

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
 from strays.errors import DataError, first_line
-from strays.tables.limits import BLOCK_CELLS, LONGEST_ROW, require_few_columns
-from strays.tables.lines import Meter, blocks, lines
+from strays.tables.lines import Lines, line_table
 from strays.tables.source import Source
-from strays.tables.table import JSON_TEXT, Table
+from strays.tables.table import BLOCK_CELLS, JSON_TEXT, Table, require_few_columns
 
 # What can be read must be written again, and Python's own limit is that of its stack.
 DEEPEST_JSON = 100
+ARROW_TYPES = {"NoneType": pa.null(), "str": pa.string(), "bool": pa.bool_(), "int": pa.int64(), "float": pa.float64()}
 
 
 def open_jsonl(source: Source, name: str) -> Table:
     """An object a line; a column for every key that any of them has."""
 
-    def records(meter: Meter) -> Iterator[dict[str, Any]]:
-        for number, line in enumerate(lines(source, name, meter), 1):
-            meter.limit = meter.read + LONGEST_ROW
+    def records(lines: Lines) -> Iterator[dict[str, Any]]:
+        for number, line in enumerate(lines, 1):
+            lines.end_row()
             if not line.strip():
                 continue
             try:
@@ -46,24 +45,20 @@ def open_jsonl(source: Source, name: str) -> Table:
 
     # Columns and their types are known only when every line has been seen, so the file is read twice.
     kinds: dict[str, set[str]] = {}
-    for record in records(Meter()):
+    for record in records(Lines(source, name)):
         for key, value in record.items():
             kinds.setdefault(key, set()).add(_kind(value))
         require_few_columns(len(kinds), name)
     schema = pa.schema([_json_field(key, found) for key, found in kinds.items()])
 
-    def batches(first_row: int) -> Iterator[pa.RecordBatch]:
-        meter = Meter()
-        for block in blocks(islice(records(meter), first_row, None), meter, BLOCK_CELLS // max(len(schema), 1)):
-            columns = []
-            for field in schema:
-                values = [record.get(field.name) for record in block]
-                if field.metadata == JSON_TEXT:
-                    values = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
-                columns.append(pa.array(values, field.type))
-            yield pa.record_batch(columns, schema=schema)
+    def columns(block: list[dict[str, Any]]) -> Iterator[list[Any]]:
+        for field in schema:
+            values = [record.get(field.name) for record in block]
+            if field.metadata == JSON_TEXT:
+                values = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
+            yield values
 
-    return Table(name, "jsonl", schema, batches)
+    return line_table(source, name, "jsonl", schema, records, columns, BLOCK_CELLS // max(len(schema), 1))
 
 
 def _no_constant(constant: str) -> None:
@@ -80,16 +75,12 @@ def _depth(value: Any) -> int:
 
 
 def _kind(value: Any) -> str:
-    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
-        return "big"
-    return type(value).__name__
+    fits = not isinstance(value, int) or -(2**63) <= value < 2**63
+    return type(value).__name__ if fits else "big"
 
 
 def _json_field(name: str, kinds: set[str]) -> pa.Field:
-    kinds = kinds - {"NoneType"}
-    if not kinds:
-        return pa.field(name, pa.null())
-    plain = {"str": pa.string(), "bool": pa.bool_(), "int": pa.int64(), "float": pa.float64()}
-    if len(kinds) == 1 and (kind := next(iter(kinds))) in plain:
-        return pa.field(name, plain[kind])
+    kind, *others = sorted(kinds - {"NoneType"}) or ["NoneType"]
+    if kind in ARROW_TYPES and not others:
+        return pa.field(name, ARROW_TYPES[kind])
     return pa.field(name, pa.string(), metadata=JSON_TEXT)

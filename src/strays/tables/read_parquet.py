@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 
 from strays.errors import DataError, first_line
 from strays.tables.chunks import row_bytes
-from strays.tables.limits import BLOCK_BYTES, LONGEST_ROW, ROWS_AT_ONCE, require_few_columns
 from strays.tables.source import Source
-from strays.tables.table import Table
+from strays.tables.table import BLOCK_BYTES, LONGEST_ROW, ROWS_AT_ONCE, Table, require_few_columns
 
 READ_BUFFER = 2**20
 # Few, since a dictionary makes any number of long values of one.
@@ -30,9 +29,8 @@ def open_parquet(source: Source, name: str) -> Table:
             with pq.ParquetFile(whole, buffer_size=READ_BUFFER) as file:
                 yield file
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise DataError(
-                f"{name}: not readable as parquet ({first_line(error):.300}); the file is cut off or damaged"
-            ) from error
+            what = f"not readable as parquet ({first_line(error):.300})"
+            raise DataError(f"{name}: {what}; the file is cut off or damaged") from error
 
     with reading() as file:
         schema = file.schema_arrow
@@ -82,10 +80,8 @@ def _require_whole(batch: pa.RecordBatch, name: str) -> None:
     try:
         batch.validate(full=True)
     except pa.ArrowException as error:
-        raise DataError(
-            f"{name}: holds strings that are not UTF-8, or other damaged values ({first_line(error):.200}); write the "
-            "file again"
-        ) from error
+        what = f"holds strings that are not UTF-8, or other damaged values ({first_line(error):.200})"
+        raise DataError(f"{name}: {what}; write the file again") from error
     if batch.nbytes > LONGEST_ROW and row_bytes(batch).max() > LONGEST_ROW:
         raise _row_too_long(name)
 

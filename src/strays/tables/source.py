@@ -50,9 +50,8 @@ def first_bytes(source: Source, name: str, most: int = 1_000_000) -> bytes:
         with open_binary(source) as file:
             return file.read(most)
     except (EOFError, OSError, zlib.error) as error:
-        raise DataError(
-            f"{name}: the gzip data is cut off or damaged ({error}); download or copy the file again"
-        ) from error
+        what = f"the gzip data is cut off or damaged ({error})"
+        raise DataError(f"{name}: {what}; download or copy the file again") from error
 
 
 def unpacked(source: Source, name: str) -> bytes:

@@ -14,6 +14,11 @@ from strays.errors import DataError
 JSON_TEXT = {b"strays": b"json"}
 # Columns that an error lists.
 MOST_LISTED = 20
+# Bounds of what is read at once, so that memory is bounded whatever a file unpacks to. Cells: also empty ones.
+ROWS_AT_ONCE, BLOCK_BYTES, BLOCK_CELLS = 2048, 2**24, 2_000_000
+# A row longer than this is a mistake or an attack: encoders read the first few hundred words of a text.
+LONGEST_ROW = 2**24
+MOST_COLUMNS = 5_000
 
 
 @dataclass(frozen=True)
@@ -59,10 +64,8 @@ class Table:
         if len(named) == 1:
             return self._require_texts(named[0])
         possible = [n for n in self.columns if n not in besides and _is_text(self.schema.field(n))]
-        if len(possible) > 1:
-            first = next(self.batches(), None)
-            if first is not None:
-                possible = [name for name in possible if not _is_numeric(first.column(name))]
+        if len(possible) > 1 and (first := next(self.batches(), None)) is not None:
+            possible = [name for name in possible if not _is_numeric(first.column(name))]
         if len(possible) == 1:
             return possible[0]
         what = "several columns could hold the texts" if possible else "no column holds texts"
@@ -89,8 +92,7 @@ class Table:
 
     def texts(self, column: str) -> Iterator[list[str | None]]:
         """The texts of each batch; None where a row has none, or only blanks."""
-        for batch in self.batches():
-            yield texts_of(batch, column)
+        return (texts_of(batch, column) for batch in self.batches())
 
     def require_column(self, name: str, *, param: str | None = None) -> None:
         """Raise unless there is such a column; `param` is the parameter that names it."""
@@ -102,6 +104,12 @@ class Table:
             )
 
 
+def require_few_columns(n: int, name: str) -> None:
+    """Raise where a table has more columns than it may."""
+    if n > MOST_COLUMNS:
+        raise DataError(f"{name}: more than {MOST_COLUMNS:,} columns; expected fewer. Remove those you do not need")
+
+
 def texts_of(batch: pa.RecordBatch, column: str) -> list[str | None]:
     """One batch's texts; None where a row has none, or only blanks."""
     values = batch.column(column).cast(pa.string()).to_pylist()
@@ -109,12 +117,8 @@ def texts_of(batch: pa.RecordBatch, column: str) -> list[str | None]:
 
 
 def _is_text(field: pa.Field) -> bool:
-    if field.metadata == JSON_TEXT:
-        return False
-    type_ = field.type
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
-    return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+    type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    return field.metadata != JSON_TEXT and type_ in (pa.string(), pa.large_string(), pa.string_view())
 
 
 def _is_numeric(column: pa.Array) -> bool:

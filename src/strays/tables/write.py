@@ -12,6 +12,7 @@ import json
 import math
 import re
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time
@@ -35,6 +36,8 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 ROW_GROUP, ROW_GROUP_BYTES = 65_536, 2**27
 # What is turned into Python's values at once.
 WRITTEN_BYTES, WRITTEN_CELLS = 2**22, 200_000
+# Bytes read back at once to count rows.
+BLOCK = 2**20
 
 WriteBatch = Callable[[pa.RecordBatch], None]
 
@@ -51,17 +54,16 @@ def open_writer(
     make = {"parquet": _parquet_writer, "jsonl": _jsonl_writer}.get(format)
     with (
         complete_file(path) as file,
-        make(file, schema) if make else _csv_writer(file, schema, SEPARATORS[format], safe_cells) as write,
+        make(file, schema) if make else _csv_writer(file, schema, SEPARATORS[format], safe_cells) as write_batch,
     ):
-        yield partial(_named, write, path)
 
+        def write(batch: pa.RecordBatch) -> None:
+            try:
+                write_batch(batch)
+            except (DataError, pa.ArrowException) as error:
+                raise DataError(f"{path}: could not be written: {first_line(error)}") from error
 
-def _named(write: WriteBatch, path: str, batch: pa.RecordBatch) -> None:
-    """Write a batch; an error names the file."""
-    try:
-        write(batch)
-    except (DataError, pa.ArrowException) as error:
-        raise DataError(f"{path}: could not be written: {first_line(error)}") from error
+        yield write
 
 
 def output_format(path: str, format: str | None = None) -> str:
@@ -123,8 +125,8 @@ def _jsonl_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
     json_columns = [field.name for field in schema if field.metadata == JSON_TEXT]
 
     def write(batch: pa.RecordBatch) -> None:
-        for part in _slices(batch):
-            for values in zip(*map(_values, part.columns), strict=True):
+        for rows in _pieces(batch):
+            for values in rows:
                 row = dict(zip(schema.names, values, strict=True))
                 for name in json_columns:
                     row[name] = None if row[name] is None else json.loads(row[name])
@@ -150,20 +152,20 @@ def _csv_writer(file: IO[bytes], schema: pa.Schema, separator: str, safe_cells: 
         file.write("".join(line + "\n" for line in lines).encode("utf-8"))
 
     def write(batch: pa.RecordBatch) -> None:
-        for part in _slices(batch):
-            put(zip(*map(_values, part.columns), strict=True))
+        for rows in _pieces(batch):
+            put(rows)
 
     put([schema.names])
     yield write
 
 
-def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in pieces that take little memory as Python's values."""
+def _pieces(batch: pa.RecordBatch) -> Iterator[Iterable[tuple[Any, ...]]]:
+    """The rows of a batch as Python's values, in pieces that take little memory."""
     cells = len(batch) * max(batch.num_columns, 1)
     pieces = 1 + max(batch.nbytes // WRITTEN_BYTES, cells // WRITTEN_CELLS)
     step = max(1, len(batch) // pieces)
     for start in range(0, len(batch), step):
-        yield batch.slice(start, step)
+        yield zip(*map(_values, batch.slice(start, step).columns), strict=True)
 
 
 def _values(column: pa.Array) -> list[Any]:
@@ -181,13 +183,9 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _cell_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
     if value is None:
         return ""
-    if isinstance(value, float):
-        return repr(value)
-    plain = _plain(value)
+    plain = repr(value) if isinstance(value, float) else _plain(value)
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
@@ -203,6 +201,28 @@ def _plain(value: Any) -> Any:
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, datetime | date | time):
         return value.isoformat()
-    if value is None or isinstance(value, str | int):
-        return value
-    return str(value)
+    return value if value is None or isinstance(value, str | int) else str(value)
+
+
+def count_rows(path: str, format: str) -> int:
+    """How many rows a written file holds: parquet says so itself, and the others have one line end a row."""
+    try:
+        if format == "parquet":
+            return int(pq.read_metadata(path).num_rows)
+        with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as file:
+            blocks = iter(partial(file.read, BLOCK), b"")
+            if format == "jsonl":
+                return sum(block.count(b"\n") for block in blocks)
+            return _csv_lines(blocks) - 1  # without the names of the columns
+    except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
+        raise DataError(f"{path}: could not be read back to check it ({first_line(error)}); score again") from error
+
+
+def _csv_lines(blocks: Iterable[bytes]) -> int:
+    """Line ends outside quotes: those after an even number of quotes, since a quote inside a value is doubled."""
+    lines, inside = 0, 0
+    for block in blocks:
+        pieces = block.split(b'"')
+        lines += sum(piece.count(b"\n") for piece in pieces[inside::2])
+        inside ^= (len(pieces) - 1) % 2
+    return lines
