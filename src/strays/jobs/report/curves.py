@@ -44,15 +44,15 @@ def curves(y: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
 
 def why_no_curves(y: np.ndarray) -> str | None:
     """In words why labels allow no curves; None where they do."""
-    n_anomalies, n_normals = int((y < 0).sum()), int((y > 0).sum())
-    if n_anomalies and n_normals:
+    n = {"anomaly": int((y < 0).sum()), "normal": int((y > 0).sum())}
+    if all(n.values()):
         return None
-    if not n_anomalies and not n_normals:
+    if not any(n.values()):
         return "No text has a label, so there is nothing to measure the ranking by."
-    missing, there, n = ("normal", "anomaly", n_anomalies) if n_anomalies else ("anomaly", "normal", n_normals)
+    missing, there = sorted(n, key=n.__getitem__)
     return (
-        f"{n:,} texts are labelled {there} and none is labelled {missing}. Curves need labels of both kinds: name a "
-        "column with them by --label-column."
+        f"{n[there]:,} texts are labelled {there} and none is labelled {missing}. Curves need labels of both kinds: "
+        "name a column with them by --label-column."
     )
 
 
@@ -90,9 +90,8 @@ def _folds(texts: Sequence[str], y: np.ndarray, rng: np.random.Generator) -> np.
     """The fold of each text, -1 for those never left out; equal texts share one, and the kinds are dealt evenly."""
     fold_of: dict[str, int] = {}
     for side in (y < 0, y > 0):
-        distinct = list(
-            dict.fromkeys(texts[i] for i in rng.permutation(np.flatnonzero(side)) if texts[i] not in fold_of)
-        )
+        shuffled = (texts[i] for i in rng.permutation(np.flatnonzero(side)))
+        distinct = dict.fromkeys(text for text in shuffled if text not in fold_of)
         fold_of |= {text: i % FOLDS for i, text in enumerate(distinct)}
     used = {fold: k for k, fold in enumerate(sorted(set(fold_of.values())))}
     return np.array([used[fold_of[text]] if text in fold_of else -1 for text in texts])
@@ -118,6 +117,5 @@ def measured(
         scores = out_of_fold(detector, texts, X, y, random_state=random_state)
         return curves(y, np.where(y == 0, 0, scores))
     except ValueError as error:  # as the detectors and scikit-learn say it
-        return {
-            "why_not": f"There are too few texts to score the labelled ones by models that have not seen them: {error}."
-        }
+        why = "There are too few texts to score the labelled ones by models that have not seen them"
+        return {"why_not": f"{why}: {error}."}

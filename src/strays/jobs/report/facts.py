@@ -33,12 +33,7 @@ NEIGHBOURS = 2
 
 
 def facts(
-    found: Scan,
-    *,
-    top: int = 50,
-    title: str | None = None,
-    random_state: int = 0,
-    progress: OpenProgress = no_bar,
+    found: Scan, *, top: int = 50, title: str | None = None, random_state: int = 0, progress: OpenProgress = no_bar
 ) -> dict[str, Any]:
     """All that a report says of a scanned file."""
     scored, fitted_here = ScoredTexts.of(found), found.fitted_here
@@ -48,7 +43,7 @@ def facts(
     with progress("measuring") as show:
         quality = _quality(found, scored, random_state, show)
     with progress("drawing the map") as show:
-        map_ = points(found.model, scored, oddest, random_state=random_state, progress=show)
+        map_ = points(found.model, scored, oddest, random_state, show)
     return {
         **head(found, scored, title),
         "scores": score_histogram(found.model, scored),
@@ -99,9 +94,10 @@ def p_value_histogram(model: TextOutlierDetector, scored: ScoredTexts, fitted_he
     """How p-values are spread, beside the even spread they would have were all texts normal, and what that says."""
     counts, edges = np.histogram(scored.p_value, bins=P_VALUE_BINS, range=(0, 1))
     n = len(scored.p_value)
-    rates = [rate for rate in RATES if rate >= model.calibration_.lowest_p_value]
     alarms = [
-        {"rate": rate, "found": int((scored.p_value <= rate + 1e-12).sum()), "expected": rate * n} for rate in rates
+        {"rate": rate, "found": int((scored.p_value <= rate + 1e-12).sum()), "expected": rate * n}
+        for rate in RATES
+        if rate >= model.calibration_.lowest_p_value
     ]
     return {
         "edges": edges.tolist(),
@@ -116,7 +112,7 @@ def p_value_histogram(model: TextOutlierDetector, scored: ScoredTexts, fitted_he
 
 
 def explain(
-    model: TextOutlierDetector, scored: ScoredTexts, which: np.ndarray, progress: Progress | None = None
+    model: TextOutlierDetector, scored: ScoredTexts, which: np.ndarray, progress: Progress
 ) -> list[dict[str, Any]]:
     """Some texts with what raises their scores and what they are like."""
     texts = [cut(scored.texts[i], SHOWN) for i in which]
@@ -142,17 +138,14 @@ def explain(
 
 def pieces_of(explanation: Explanation) -> list[dict[str, Any]]:
     """A text in pieces, in order, each with its effect (None between segments) and a strength from 0 to 1."""
-    found: list[dict[str, Any]] = []
-    at = 0
+    text, at = explanation.text, 0
+    found: list[tuple[str, float | None, float]] = []
     for segment in sorted(explanation.segments, key=lambda segment: segment.start):
-        if at < segment.start:
-            found.append({"text": explanation.text[at : segment.start], "effect": None, "strength": 0.0})
-        strength = explanation.strength(segment)
-        found.append({"text": segment.text, "effect": segment.effect, "strength": strength})
+        found.append((text[at : segment.start], None, 0.0))
+        found.append((segment.text, segment.effect, explanation.strength(segment)))
         at = segment.end
-    if at < len(explanation.text):
-        found.append({"text": explanation.text[at:], "effect": None, "strength": 0.0})
-    return found
+    found.append((text[at:], None, 0.0))
+    return [dict(zip(("text", "effect", "strength"), piece, strict=True)) for piece in found if piece[0]]
 
 
 def _neighbours(neighbours: Sequence[Neighbour], flagged: set[str]) -> list[dict[str, Any]]:
@@ -165,8 +158,7 @@ def _neighbours(neighbours: Sequence[Neighbour], flagged: set[str]) -> list[dict
 def _quality(found: Scan, scored: ScoredTexts, random_state: int, progress: Progress) -> dict[str, Any]:
     """Curves where labels allow them, from scores that are fair; else why not."""
     y = parse_labels(found.corpus.labels, len(found.corpus.labels)) if found.fitted_here else scored.y
-    why_not = why_no_curves(y)
-    if why_not:
+    if why_not := why_no_curves(y):
         return {"why_not": why_not}
     if not found.fitted_here:
         return {"by": "the model", **curves(scored.y, scored.score)}

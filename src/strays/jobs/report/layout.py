@@ -27,7 +27,7 @@ def layout(X: np.ndarray, *, random_state: int | None = 0) -> np.ndarray:
     rng = np.random.default_rng(random_state)
     Z = _directions(np.asarray(X, dtype=np.float64))
     distinct, which = np.unique(Z, axis=0, return_inverse=True)
-    which = which.reshape(-1)
+    which = which.reshape(-1)  # some versions of NumPy keep the axis
     # Landmarks are distinct, so that a thousand copies of one text do not take the map for themselves.
     chosen = np.sort(rng.permutation(len(distinct))[:LANDMARKS])
     landmarks = distinct[chosen]
@@ -64,13 +64,8 @@ def _tsne(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     start = Z[:, :2] if Z.shape[1] > 1 else np.c_[Z, np.zeros(n)]
     spread = start[:, 0].std()
     start = (1e-4 * start / max(spread, 1e-12) + 1e-6 * _spread(n, rng)).astype(np.float32)
-    tsne = TSNE(
-        perplexity=min(PERPLEXITY, (n - 1) / 3),
-        init=start,
-        max_iter=500,
-        angle=0.8,
-        random_state=int(rng.integers(2**31)),
-    )
+    perplexity, seed = min(PERPLEXITY, (n - 1) / 3), int(rng.integers(2**31))
+    tsne = TSNE(perplexity=perplexity, init=start, max_iter=500, angle=0.8, random_state=seed)
     return np.asarray(tsne.fit_transform(Z.astype(np.float32)), dtype=np.float64)
 
 

@@ -41,20 +41,17 @@ def render(facts: dict[str, Any]) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"dull": dull, "level": level, "count": _count, "p": _p_value}
     style, script = _asset("page.css"), map_script() + _asset("page.js")
-    curves = "metrics" in facts["quality"]
+    plots = {"scores": svg.scores(facts["scores"]), "p_values": svg.p_values(facts["p_values"])}
+    plots["map"] = svg.still_map(facts["map"])
+    if "metrics" in facts["quality"]:
+        plots |= {"roc": svg.roc(facts["quality"]), "precision_recall": svg.precision_recall(facts["quality"])}
     page = environment.from_string(_asset("page.html")).render(
         facts,
         policy=_policy(style, script),
         style=Markup(style),  # noqa: S704 - our own files and drawings, in which texts are escaped
         script=Markup(script),  # noqa: S704
         data=Markup(_json(facts["map"])),  # noqa: S704
-        plots={
-            "scores": Markup(svg.scores(facts["scores"])),  # noqa: S704
-            "p_values": Markup(svg.p_values(facts["p_values"])),  # noqa: S704
-            "map": Markup(svg.still_map(facts["map"])),  # noqa: S704
-            "roc": Markup(svg.roc(facts["quality"])) if curves else "",  # noqa: S704
-            "precision_recall": Markup(svg.precision_recall(facts["quality"])) if curves else "",  # noqa: S704
-        },
+        plots={name: Markup(plot) for name, plot in plots.items()},  # noqa: S704
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # names may hold halves of characters
 
@@ -86,11 +83,7 @@ def _json(value: Any) -> str:
 
 def _policy(style: str, script: str) -> str:
     """A Content-Security-Policy by which the page may run and use what is in it, and nothing else."""
-    hashed = {
-        name: base64.b64encode(hashlib.sha256(content.encode("utf-8")).digest()).decode("ascii")
-        for name, content in (("style", style), ("script", script))
-    }
-    return (
-        f"default-src 'none'; style-src 'sha256-{hashed['style']}'; script-src 'sha256-{hashed['script']}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    sources = {"style": style, "script": script}
+    hashes = {name: hashlib.sha256(content.encode("utf-8")).digest() for name, content in sources.items()}
+    allowed = "".join(f"{name}-src 'sha256-{base64.b64encode(h).decode('ascii')}'; " for name, h in hashes.items())
+    return f"default-src 'none'; {allowed}base-uri 'none'; form-action 'none'"

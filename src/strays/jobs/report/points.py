@@ -26,12 +26,7 @@ GRID = 9999
 
 
 def points(
-    model: TextOutlierDetector,
-    scored: ScoredTexts,
-    oddest: np.ndarray,
-    *,
-    random_state: int,
-    progress: Progress | None = None,
+    model: TextOutlierDetector, scored: ScoredTexts, oddest: np.ndarray, random_state: int, progress: Progress
 ) -> dict[str, Any]:
     """The map: parallel lists with an entry for each point, in the file's order."""
     chosen = on_the_map(scored, oddest)

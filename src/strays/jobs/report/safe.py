@@ -47,7 +47,5 @@ def _more(marks: int) -> str:
 
 
 def _named(c: str) -> str:
-    code = ord(c)
-    if code < 0x20:
-        return chr(0x2400 + code)  # Unicode's own pictures of control characters
-    return f"\u2039U+{code:04X}\u203a"
+    # Unicode has its own pictures of control characters.
+    return chr(0x2400 + ord(c)) if ord(c) < 0x20 else f"\u2039U+{ord(c):04X}\u203a"

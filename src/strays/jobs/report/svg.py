@@ -85,17 +85,11 @@ def precision_recall(facts: dict[str, Any]) -> str:
     # Each precision holds from the recall before it on: the area under the steps is the average precision.
     steps = [f"M{_at(0, corners[0][1])}"]
     for corner in corners:
-        across, up = _at(*corner).split()
-        steps.append(f"V{up}H{across}")
+        px, py = _at(*corner).split()
+        steps.append(f"V{py}H{px}")
     chance = f"M{_at(0, share)}L{_at(1, share)}"
-    return _curve(
-        "Precision and recall",
-        says,
-        "".join(steps),
-        chance,
-        "anomalies found (recall)",
-        "of the flagged, anomalies (precision)",
-    )
+    across, up = "anomalies found (recall)", "of the flagged, anomalies (precision)"
+    return _curve("Precision and recall", says, "".join(steps), chance, across, up)
 
 
 def still_map(facts: dict[str, Any]) -> str:
@@ -130,11 +124,8 @@ def _at(x: float, y: float) -> str:
 
 
 def _svg(title: str, says: str, parts: Sequence[str], width: int = WIDTH, height: int = HEIGHT) -> str:
-    return (
-        f'<svg viewBox="0 0 {width} {height}" role="img"><title>{escape(title)}</title><desc>{escape(says)}</desc>'
-        + "".join(parts)
-        + "</svg>"
-    )
+    about = f"<title>{escape(title)}</title><desc>{escape(says)}</desc>"
+    return f'<svg viewBox="0 0 {width} {height}" role="img">{about}{"".join(parts)}</svg>'
 
 
 def _bar(left: float, right: float, base: float, top: float, kind: str, says: str) -> str:
@@ -149,16 +140,10 @@ def _bar(left: float, right: float, base: float, top: float, kind: str, says: st
 def _x_axis(
     x: Scale, low: float, high: float, name: str, base: float = HEIGHT - BOTTOM, right: float = WIDTH - RIGHT
 ) -> list[str]:
-    ticks = [
-        f'<text x="{x(at):.1f}" y="{base + 16:.0f}" text-anchor="middle">{_number(at)}</text>'
-        for at in ticks_between(low, high)
-    ]
-    line = f'<path class="axis" d="M{LEFT} {base}H{right}"/>'
-    return [
-        line,
-        *ticks,
-        f'<text x="{(LEFT + right) / 2:.0f}" y="{base + 34:.0f}" text-anchor="middle">{escape(name)}</text>',
-    ]
+    words = [(f"{x(at):.1f}", base + 16, _number(at)) for at in ticks_between(low, high)]
+    words.append((f"{(LEFT + right) / 2:.0f}", base + 34, escape(name)))
+    texts = [f'<text x="{across}" y="{down:.0f}" text-anchor="middle">{word}</text>' for across, down, word in words]
+    return [f'<path class="axis" d="M{LEFT} {base}H{right}"/>', *texts]
 
 
 def _y_axis(y: Scale, top: float, name: str, right: float = WIDTH - RIGHT, *, share: bool = False) -> list[str]:
