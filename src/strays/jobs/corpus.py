@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from strays.errors import DataError
 from strays.model.labels import parse_labels
@@ -51,9 +50,13 @@ def read_corpus(
     rows: list[int] = []
     known_texts = dict.fromkeys(known)
     n = 0
+
+    def place(i: int) -> str:
+        return f"{table.name}, row {n + i + 1}: the label in column {label_column!r}"
+
     for batch in table.batches():
         column = batch.column(label_column).to_pylist() if label_column else [None] * len(batch)
-        parse_labels(column, len(column), partial(_label_place, table.name, label_column, n))
+        parse_labels(column, len(column), place)
         for text, label in zip(texts_of(batch, text_column), column, strict=True):
             if text is not None:
                 texts.append(text)
@@ -79,10 +82,6 @@ def read_texts(table: Table, text_column: str) -> list[str]:
 
 def _no_texts(table: Table, column: str) -> DataError:
     return DataError(f"{table.name}: no row has a text in column {column!r}; expected at least one")
-
-
-def _label_place(name: str, column: str | None, first_row: int, i: int) -> str:
-    return f"{name}, row {first_row + i + 1}: the label in column {column!r}"
 
 
 def no_text(name: str, row: int) -> DataError:

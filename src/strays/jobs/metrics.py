@@ -49,8 +49,7 @@ class Evaluation:
 
 def mean_average_precision(labels: ArrayLike, scores: ArrayLike) -> float:
     """MAP: the mean, over the anomalies, of the precision among all rows scoring at least as high as that anomaly."""
-    anomaly, score = _labelled(labels, scores)
-    return float(average_precision_score(anomaly, score))
+    return float(average_precision_score(*_labelled(labels, scores)))
 
 
 def recall_at(labels: ArrayLike, scores: ArrayLike, percent: float = 5.0) -> float:
@@ -61,8 +60,7 @@ def recall_at(labels: ArrayLike, scores: ArrayLike, percent: float = 5.0) -> flo
     if not 0 < percent <= 100:
         raise DataError(f"{{percent}} is {percent}; must be above 0 and at most 100", param="percent")
     anomaly, score = _labelled(labels, scores)
-    top = int(percent * len(score) / 100 + 1e-9)
-    if top == 0:
+    if (top := int(percent * len(score) / 100 + 1e-9)) == 0:
         return 0.0
     edge = np.partition(score, -top)[-top]
     above, tied = score > edge, score == edge
@@ -72,14 +70,12 @@ def recall_at(labels: ArrayLike, scores: ArrayLike, percent: float = 5.0) -> flo
 
 def auc(labels: ArrayLike, scores: ArrayLike) -> float:
     """Area under the ROC curve: the chance that a random anomaly scores above a random normal, ties counting half."""
-    anomaly, score = _labelled(labels, scores)
-    return float(roc_auc_score(anomaly, score))
+    return float(roc_auc_score(*_labelled(labels, scores)))
 
 
 def roc_points(labels: ArrayLike, scores: ArrayLike) -> Roc:
     """Every corner of the ROC curve, from (0, 0) to (1, 1); tied rows are one straight step."""
-    anomaly, score = _labelled(labels, scores)
-    return Roc(*roc_curve(anomaly, score, drop_intermediate=False))
+    return Roc(*roc_curve(*_labelled(labels, scores), drop_intermediate=False))
 
 
 def fpr_at_tpr(labels: ArrayLike, scores: ArrayLike, tpr: float = 0.8) -> float:

@@ -6,7 +6,7 @@ Every plot has a title and a description, so that it can be listened to.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
@@ -19,11 +19,13 @@ LEAST_BAR = 1.5
 # Colours on the still map.
 SHADES = 8
 
+Scale = Callable[[float], float]
+
 
 def scores(facts: dict[str, Any]) -> str:
     """How many texts score how high; flagged ones in the colour of what is odd, the threshold as a line."""
     edges, counts, flagged = facts["edges"], facts["counts"], facts["flagged"]
-    x, y = Scale(edges[0], edges[-1], LEFT, WIDTH - RIGHT), Scale(0, _top(counts), HEIGHT - BOTTOM, TOP)
+    x, y = _scale(edges[0], edges[-1], LEFT, WIDTH - RIGHT), _scale(0, _top(counts), HEIGHT - BOTTOM, TOP)
     bars = []
     for low, high, n, odd in zip(edges, edges[1:], counts, flagged, strict=False):
         if not n:
@@ -51,7 +53,7 @@ def p_values(facts: dict[str, Any]) -> str:
     """How p-values are spread; a level line says how they would be, were all texts normal."""
     counts, edges, expected = facts["counts"], facts["edges"], facts["expected"]
     top = _top([*counts, expected])
-    x, y = Scale(0, 1, LEFT, WIDTH - RIGHT), Scale(0, top, HEIGHT - BOTTOM, TOP)
+    x, y = _scale(0, 1, LEFT, WIDTH - RIGHT), _scale(0, top, HEIGHT - BOTTOM, TOP)
     bars = [
         _bar(x(low), x(high), y(0), y(n), "plain", f"{n:,} texts have p-values from {low:.2f} to {high:.2f}")
         for low, high, n in zip(edges, edges[1:], counts, strict=False)
@@ -113,7 +115,7 @@ def still_map(facts: dict[str, Any]) -> str:
 
 
 def _curve(title: str, says: str, path: str, chance: str, across: str, up: str) -> str:
-    x, y = Scale(0, 1, LEFT, SQUARE + LEFT), Scale(0, 1, SQUARE + TOP, TOP)
+    x, y = _scale(0, 1, LEFT, SQUARE + LEFT), _scale(0, 1, SQUARE + TOP, TOP)
     axes = [*_x_axis(x, 0, 1, across, SQUARE + TOP, LEFT + SQUARE), *_y_axis(y, 1, up, LEFT + SQUARE, share=True)]
     drawn = [f'<path class="expected" d="{chance}"/>', f'<path class="curve" d="{path}"/>']
     return _svg(title, says, [*axes, *drawn], LEFT + SQUARE + RIGHT, TOP + SQUARE + BOTTOM)
@@ -155,16 +157,10 @@ def _y_axis(y: Scale, top: float, name: str, right: float = WIDTH - RIGHT, *, sh
     return [*parts, f'<text x="{LEFT - 34}" y="{TOP - 11}">{escape(name)}</text>']
 
 
-class Scale:
+def _scale(low: float, high: float, first: float, last: float) -> Scale:
     """From values to places on the plot, straight."""
-
-    def __init__(self, low: float, high: float, first: float, last: float) -> None:
-        self.low, self.first = low, first
-        self.per_unit = (last - first) / ((high - low) or 1)
-
-    def __call__(self, value: float) -> float:
-        """The place of a value."""
-        return self.first + (value - self.low) * self.per_unit
+    per_unit = (last - first) / ((high - low) or 1)
+    return lambda value: first + (value - low) * per_unit
 
 
 def ticks_between(low: float, high: float, most: int = 6) -> list[float]:
