@@ -2,12 +2,11 @@
 
 from strays.tables.chunks import PART_ROWS, Chunk, cut
 from strays.tables.folder import InputFile, InputFiles, find_files
-from strays.tables.read import FORMATS, format_of, open_table
+from strays.tables.read import format_of, open_table
 from strays.tables.table import Table, texts_of
 from strays.tables.write import OUTPUT_FORMATS, complete_file, count_rows, open_writer, output_format
 
 __all__ = [
-    "FORMATS",
     "OUTPUT_FORMATS",
     "PART_ROWS",
     "Chunk",
