@@ -22,8 +22,6 @@ class ArraySpec:
 
     A size is a number, or a name: whatever has the same name has the same size, at least `fewest`.
 
-    Examples
-    --------
     >>> check_arrays({"center": np.zeros(3)}, {"center": ArraySpec((2,))})
     Traceback (most recent call last):
     strays.errors.ModelError: the array 'center' has the shape (3,) and type float64; expected (2) of float64. ...

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from strays.errors import CollapseError
-
 if TYPE_CHECKING:
     import torch
 
@@ -149,19 +147,3 @@ def minimise(
         history.append(float(torch.stack(losses).mean()))
         steps += len(losses)
     return history
-
-
-def refuse_collapse(distance: np.ndarray, reference: float, method: str) -> None:
-    """Raise CollapseError unless the distances to the centre are finite, of some size, and not all alike.
-
-    reference is the distances' root mean square before training: a healthy network shrinks it, a dead one loses it.
-    """
-    rms = float(np.sqrt(np.mean(distance**2)))
-    alive = np.isfinite(rms) and rms > 1e-3 * reference and np.ptp(distance) > 1e-9 * rms
-    if not alive:
-        raise CollapseError(
-            f"{method} collapsed: its network maps the training rows to nearly one point (root mean square distance to "
-            f"the centre {rms:.1e}, before training {reference:.1e}), so its scores would mean nothing. Lower "
-            "{learning_rate} or {epochs}, use {activation}='leaky_relu', or give it known anomalies to learn from.",
-            param=("learning_rate", "epochs", "activation"),
-        )

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from strays.detectors import network
 from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import COUNT, POSITIVE, Detector
-from strays.errors import UsageError
+from strays.errors import CollapseError, UsageError
 
 
 class SphereDetector(Detector):
@@ -76,13 +76,23 @@ class SphereDetector(Detector):
     def _settle(self, X: np.ndarray, y: np.ndarray, before: float) -> np.ndarray:
         """Set the scale from the training rows, and return their scores.
 
-        Refuses a network that collapsed: `before` is the spread it started with.
+        Raises CollapseError unless their distances to the centre are finite, of some size, and not all alike. `before`
+        is their spread before training: a healthy network shrinks it, a dead one loses it.
         """
         self.scale_ = 1.0
         distance = self._anomaly_score(X)
-        network.refuse_collapse(distance[y >= 0], before, type(self).__name__)
-        self.scale_ = float(np.sqrt(np.mean(distance[y >= 0] ** 2)))
-        return distance / self.scale_
+        normals = distance[y >= 0]
+        rms = float(np.sqrt(np.mean(normals**2)))
+        if not (np.isfinite(rms) and rms > 1e-3 * before and np.ptp(normals) > 1e-9 * rms):
+            raise CollapseError(
+                f"{type(self).__name__} collapsed: its network maps the training rows to nearly one point (root mean "
+                f"square distance to the centre {rms:.1e}, before training {before:.1e}), so its scores would mean "
+                "nothing. Lower {learning_rate} or {epochs}, use {activation}='leaky_relu', or give it known anomalies "
+                "to learn from.",
+                param=("learning_rate", "epochs", "activation"),
+            )
+        self.scale_ = rms
+        return distance / rms
 
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
         z = network.latents(X, self.weights_, self.activation)

@@ -36,8 +36,6 @@ class CascadeScorer:
     recall
         The share of the texts the model would flag that it gets to see.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from strays import TextOutlierDetector
     >>> class Letters:

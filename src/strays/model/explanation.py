@@ -40,8 +40,6 @@ class Explanation:
 
     `flagged` is None where that depends on what else is scored.
 
-    Examples
-    --------
     >>> segments = [Segment(6, 12, "winner", 2.0), Segment(0, 5, "dear", -2.0)]
     >>> explanation = Explanation("dear winner", 3.5, 0.01, True, segments, [], [])
     >>> explanation.in_words()
