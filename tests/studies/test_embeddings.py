@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,11 @@ def test_a_stopped_run_keeps_its_finished_parts(
     again = load_encoder(str(tiny_bert))
     encoded: list[str] = []
     run = again._run  # type: ignore[attr-defined]
-    monkeypatch.setattr(again, "_run", lambda texts: encoded.extend(texts) or run(texts))
+
+    def counted(texts: list[str], is_missing: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        encoded.extend(text for text, missing in zip(texts, is_missing, strict=True) if missing)
+        yield from run(texts, is_missing)
+
+    monkeypatch.setattr(again, "_run", counted)
     np.testing.assert_allclose(embed(corpus, range(50), again), expected, atol=1e-6)
     assert len(encoded) == 50 - 24
