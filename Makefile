@@ -13,8 +13,8 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 # Markers of the tests that take long; pyproject.toml says what each means.
 LONG := process or browser or cluster or attack or slow
 # Library switches that give the results of a processor with AVX2 and without AVX-512. ONNX Runtime has no such switch.
-AVX2 := OPENBLAS_CORETYPE=Haswell MKL_ENABLE_INSTRUCTIONS=AVX2 MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 \
-	ARROW_USER_SIMD_LEVEL=AVX2 NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR"
+AVX2 := OPENBLAS_CORETYPE=Haswell MKL_ENABLE_INSTRUCTIONS=AVX2 MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=avx2 \
+	ONEDNN_MAX_CPU_ISA=AVX2 ARROW_USER_SIMD_LEVEL=AVX2 NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR"
 DATA ?= $(STRAYS_DATA)
 # Corpora that the default encoder reads; the Chinese one (5.3) needs an encoder of its own, given by hand.
 ENGLISH := 5.1 5.2-ag 5.2-yelp 5.2-rct banking bbc csabstruct email newsgroups polarity
