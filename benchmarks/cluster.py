@@ -104,9 +104,9 @@ class Jobs:
         return {"seconds": seconds, "exit": process.returncode, **{name: told[name] for name in keep if told}}
 
     def chunks_done(self, out: str) -> int:
-        """How many chunks the diary has."""
-        diary = self.place / out / "manifest.jsonl"
-        return max(0, diary.read_bytes().count(b"\n") - 1) if diary.exists() else 0
+        """How many chunks the manifest has."""
+        manifest = self.place / out / "manifest.jsonl"
+        return max(0, manifest.read_bytes().count(b"\n") - 1) if manifest.exists() else 0
 
     def wait_for(self, out: str, share: float, process: subprocess.Popen[str], chunks: int) -> int:
         """Wait until a share of the chunks is done, and say how many are."""
@@ -117,7 +117,7 @@ class Jobs:
         return self.chunks_done(out)
 
     def compare(self, out: str) -> dict[str, Any]:
-        """Whether an output is the local engine's: its bytes, its diary, and every value of every row."""
+        """Whether an output is the local engine's: its bytes, its manifest, and every value of every row."""
         names = sorted(p.relative_to(self.place / "local") for p in (self.place / "local").rglob("*") if p.is_file())
         there = sorted(p.relative_to(self.place / out) for p in (self.place / out).rglob("*") if p.is_file())
         rows = different = 0

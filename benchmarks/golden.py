@@ -35,7 +35,7 @@ NETWORKS = ["ai-svdd", "deep-sad", "hypersphere", "deep-svdd"]
 DETECTORS = ["auto", "logistic", "centroid", "nearest", "mahalanobis", "oc-svm", "isolation-forest", "lof", *NETWORKS]
 # What a run may well have different: times, speeds, and where things are.
 VARIES = [
-    (re.compile(r'"(rows_per_second|seconds|made_at|made|created|loaded_at|uptime)": [^,}\n]+'), r'"\1": 0'),
+    (re.compile(r'"(rows_per_second|seconds|made_at|made|created|loaded_at|uptime)": [\d.]+'), r'"\1": 0'),
     (re.compile(r"\([\d,]+ rows/s\)"), "(rows/s)"),
 ]
 

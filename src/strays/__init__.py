@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from strays.encoders import load_encoder
     from strays.model import TextOutlierDetector
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 __all__ = ["TextOutlierDetector", "__version__", "load_encoder"]
 
 # Imported on use, so that `import strays` and `strays --help` stay fast.

@@ -6,9 +6,9 @@
     centroid, mahalanobis, nearest_normals, ai_svdd, ...    the methods
     auto                                                    the default, which combines several
 
-Modules import only from the lines above their own. To add a method, write one file (`centroid.py` is the shortest to
-copy) and add one line to DETECTORS: the command line, saved models and tests/detectors/test_every_detector.py then know
-it. Import the class below as well, so that type checkers do.
+Modules import only from those named before them. To add a method, write one file (`centroid.py` is the shortest to
+copy), add a line to DETECTORS, so that the command line, saved models and tests/detectors/test_every_detector.py know
+it, and a line to the imports below, so that type checkers do.
 """
 
 from __future__ import annotations

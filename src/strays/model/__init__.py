@@ -1,4 +1,4 @@
-"""TextOutlierDetector and what it is made of. Modules import only from the lines above their own.
+"""TextOutlierDetector and what it is made of. Modules import only from those named before them.
 
 labels                   what a person said of a text: 'normal', 'anomaly' or nothing
 calibration              p-values, and the threshold rules: which texts are flagged

@@ -12,7 +12,7 @@ import pytest
 
 from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
-from strays.apps.server.requests import RequestLog
+from strays.apps.server.request_log import RequestLog
 from tests.apps.asgi import exchange
 from tests.apps.server.conftest import Service
 

@@ -16,7 +16,7 @@ import pytest
 from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
 from strays.apps.server.middleware import HEADERS
-from strays.apps.server.requests import RequestLog
+from strays.apps.server.request_log import RequestLog
 from tests.apps.asgi import Exchange, Inner, run
 from tests.apps.server.conftest import ODD, TOKEN, Service, error, held_until, wait_for
 from tests.conftest import farm_texts

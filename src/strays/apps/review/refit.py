@@ -21,11 +21,6 @@ class RefitWorker:
         """Work in a thread from now on."""
         self._thread = start_thread(self._run, "strays-refits")
 
-    @property
-    def is_running(self) -> bool:
-        """Whether its thread is at work or waits for some."""
-        return self._thread is not None and self._thread.is_alive()
-
     def close(self, timeout: float = 10.0) -> None:
         """Let the fit that is running come to its end, and start no other."""
         self._closed.set()

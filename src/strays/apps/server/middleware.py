@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
 from strays.apps.server.registry import ModelRegistry
-from strays.apps.server.requests import RequestLog
+from strays.apps.server.request_log import RequestLog
 from strays.apps.web.answers import refuse
 from strays.apps.web.asgi import checked, http_only, split
 from strays.apps.web.body import BufferedBody, json_only, length_limit
