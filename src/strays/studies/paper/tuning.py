@@ -1,4 +1,4 @@
-"""The appendix's parameter tuning: every setting of its grids, trained without pollution and measured on the dev set."""
+"""The appendix's parameter tuning: every setting of its grids, trained without pollution, measured on the dev set."""
 
 from __future__ import annotations
 
