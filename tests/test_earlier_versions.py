@@ -28,12 +28,17 @@ def rows() -> dict[str, list[dict[str, str]]]:
 
 @pytest.mark.parametrize("name", ["model", "ai-svdd"])
 def test_a_model_gives_the_scores_of_then(name: str, rows: dict[str, list[dict[str, str]]]) -> None:
-    scores = TextOutlierDetector.load(DATA / name).score([row["text"] for row in rows[name]])
-    then = {key: [float(row[key]) for row in rows[name]] for key in ("anomaly_score", "p_value")}
+    model = TextOutlierDetector.load(DATA / name)
+    scores = model.score([row["text"] for row in rows[name]])
+    then = {key: np.array([float(row[key]) for row in rows[name]]) for key in ("anomaly_score", "p_value")}
     np.testing.assert_allclose(scores.anomaly_score, then["anomaly_score"], rtol=1e-3)
-    # A p-value is a rank: scores that are nearly equal may change places on another processor.
-    np.testing.assert_allclose(scores.p_value, then["p_value"], atol=0.04)
-    assert [f"{flagged}".lower() for flagged in scores.flagged] == [row["flagged"] for row in rows[name]]
+    # A p-value is a rank, and a flag follows from it: a text whose score is nearly that of a held-out one may change
+    # places with it on another processor.
+    one_rank = 1.01 * model.calibration_.lowest_p_value
+    np.testing.assert_allclose(scores.p_value, then["p_value"], atol=one_rank)
+    clear = np.abs(then["p_value"] - model.threshold_.value) > one_rank
+    flagged = np.array([row["flagged"] == "true" for row in rows[name]])
+    np.testing.assert_array_equal(scores.flagged[clear], flagged[clear])
 
 
 def test_a_saved_copy_is_the_same_model(tmp_path: Path) -> None:
