@@ -73,6 +73,7 @@ bench: $(INSTALLED)
 	$(PIP) -e ".[bench]"
 	$(BIN)/python -m benchmarks.fit_speed
 	$(BIN)/python -m benchmarks.auto_speed
+	$(BIN)/python -m benchmarks.packages
 	$(BIN)/python -m benchmarks.desk
 	$(BIN)/python -m benchmarks.serve
 	$(BIN)/python -m benchmarks.cluster

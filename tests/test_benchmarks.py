@@ -268,3 +268,80 @@ def test_a_cluster_gives_what_one_machine_gives() -> None:
         assert run["same_bytes"]
         assert run["same_manifest"]
         assert run["values_different"] == 0
+
+
+DUMP = """\
+Package: hen
+Section: farm
+Description: a game of hens
+ with more lines
+ that do not count
+
+Package: hen-data
+Section: contrib/games
+Description: a game of hens
+
+Package: chess
+Section: contrib/games
+Description:  a game of chess\x20
+
+Package: chess-nox
+Description: a game of chess
+Section: games
+
+Package: none
+Section: games
+"""
+
+
+def test_a_description_of_one_section_counts_once() -> None:
+    from benchmarks.packages import by_description
+
+    assert by_description(DUMP) == {"a game of chess": "games"}
+
+
+def test_a_pile_of_packages_hides_one_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks import packages
+
+    from strays.tables import open_table
+    from tests.conftest import HashEncoder, farm_texts
+
+    monkeypatch.setattr(packages, "NORMALS", 95)
+    monkeypatch.setattr(packages, "KNOWN", 2)
+    monkeypatch.setattr(packages, "VERDICTS", 10)
+    sections = dict.fromkeys(farm_texts(200), "libs") | {f"oil prices rise {i}": "games" for i in range(10)}
+    texts, y = packages.draw(sections, "games", seed=0)
+    assert [sections[text] == "games" for text in texts] == (y < 0).tolist()
+    assert (len(texts), int((y < 0).sum())) == (100, 5)
+    assert packages.draw(sections, "games", seed=1)[0] != texts
+    known = packages.known_rows(y)
+    assert y[known].tolist() == [-1, -1]
+    for ten_known in (False, True):
+        row = packages.ranked(texts, y, HashEncoder(), ten_known)
+        assert row["precision_at_50"] <= 3 / 50  # the two that are known do not count
+    assert 0 <= packages.at_desk(texts, y, HashEncoder(), seed=0)["found"] <= 3
+    packages.write(tmp_path, sections, texts, y)
+    assert open_table(str(tmp_path / "packages.csv")).read()["text"].to_pylist() == texts
+    assert (tmp_path / "known.txt").read_text().splitlines() == [texts[row] for row in known]
+
+
+def test_rows_of_other_packages_are_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks import packages
+
+    monkeypatch.setattr(packages, "RESULT", tmp_path / "packages.json")
+    assert packages.finished({"packages": 7}) == []
+    packages.RESULT.write_text(json.dumps({"date": "2026-01-01", "packages": 7, "rows": [{"seed": 0}]}))
+    assert packages.finished({"packages": 7}) == [{"seed": 0}]
+    assert packages.finished({"packages": 8}) == []
+
+
+def test_ten_examples_find_the_rest() -> None:
+    """What the README opens with."""
+    from benchmarks.packages import SECTIONS
+    from benchmarks.packages_page import STORY, found, values
+
+    rows = found()["rows"]
+    assert len(rows) == len({(row["section"], row["seed"], row["way"]) for row in rows})
+    assert {row["section"] for row in rows} == set(SECTIONS)  # all that were tried, not the best
+    assert len(values(STORY, "ten", "map")) >= 3
+    assert min(values(STORY, "ten", "map")) > 5 * max(values(STORY, "none", "map"))
