@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strays.errors import DataError
-from strays.model.labels import parse_labels
+from strays.jobs.columns import IdReader, LabelReader, NormalValues
 from strays.tables import Table, texts_of
 
 
@@ -14,15 +14,23 @@ from strays.tables import Table, texts_of
 class Corpus:
     """Texts and labels to fit on. `rows[i]` is the table row of text i; texts known from elsewhere come after those.
 
+    `ids[i]` is what the column `id_column` calls that row; both are None where there is no such column.
+
     >>> import pyarrow as pa
-    >>> read_corpus(Table.of(pa.table({"text": ["a cat", " ", "a dog"]})), known=["a quark"])
-    Corpus(texts=['a cat', 'a dog', 'a quark'], labels=[None, None, 'anomaly'], rows=[0, 2], n_rows=3)
+    >>> table = Table.of(pa.table({"id": ["A1", "A2", "A3"], "text": ["a cat", " ", "a dog"]}))
+    >>> corpus = read_corpus(table, known=["a quark"])
+    >>> corpus.texts, corpus.labels
+    (['a cat', 'a dog', 'a quark'], [None, None, 'anomaly'])
+    >>> corpus.rows, corpus.ids
+    ([0, 2], ['A1', 'A3'])
     """
 
     texts: list[str]
     labels: list[str | None]
     rows: list[int]
     n_rows: int
+    ids: list[str | None] | None = None
+    id_column: str | None = None
 
     @property
     def n_without_text(self) -> int:
@@ -35,41 +43,51 @@ def read_corpus(
     text_column: str | None = None,
     *,
     label_column: str | None = None,
+    normal: NormalValues | None = None,
+    id_column: str | None = None,
     known: Sequence[str] = (),
     strict: bool = False,
 ) -> Corpus:
-    """All texts of a table, with the labels of a column, and with texts known to be anomalies beside them.
+    """All texts of a table, with labels and ids from columns, and with texts known to be anomalies beside them.
 
-    A row whose text is a known one becomes an anomaly; known texts that are in no row are added.
+    Labels are the words of `label_column`, or what `normal` makes of a column of categories. Where no `id_column` is
+    asked for, one named id is used if it tells all rows apart. A row whose text is a known one becomes an anomaly;
+    known texts that are in no row are added.
     """
-    if label_column is not None:
-        table.require_column(label_column, param="label_column")
-    text_column = table.text_column(text_column, besides=(label_column,))
+    label_reader = LabelReader(table, label_column, normal)
+    id_reader = IdReader(table, id_column, besides=(text_column, label_reader.column))
+    text_column = table.text_column(text_column, besides=(label_reader.column, id_reader.column))
     texts: list[str] = []
     labels: list[str | None] = []
+    ids: list[str | None] = []
     rows: list[int] = []
     known_texts = dict.fromkeys(known)
     n = 0
-
-    def place(i: int) -> str:
-        return f"{table.name}, row {n + i + 1}: the label in column {label_column!r}"
-
     for batch in table.batches():
-        column = batch.column(label_column).to_pylist() if label_column else [None] * len(batch)
-        parse_labels(column, len(column), place)
-        for text, label in zip(texts_of(batch, text_column), column, strict=True):
+        columns = texts_of(batch, text_column), label_reader.read(batch, n), id_reader.read(batch)
+        for text, label, id_ in zip(*columns, strict=True):
             if text is not None:
                 texts.append(text)
                 labels.append("anomaly" if text in known_texts else label)
+                ids.append(id_)
                 rows.append(n)
             elif strict:
                 raise no_text(table.name, n)
             n += 1
+    label_reader.require_all_seen()
     if n and not rows:
         raise _no_texts(table, text_column)
     there = set(texts)
     missing = [text for text in known_texts if text not in there]
-    return Corpus(texts + missing, labels + ["anomaly"] * len(missing), rows, n)
+    shown = id_reader.usable(ids)
+    return Corpus(
+        texts + missing,
+        labels + ["anomaly"] * len(missing),
+        rows,
+        n,
+        ids=shown,
+        id_column=id_reader.column if shown else None,
+    )
 
 
 def read_texts(table: Table, text_column: str) -> list[str]:

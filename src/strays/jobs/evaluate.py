@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from strays.encoders import Progress
-from strays.errors import DataError
+from strays.errors import DataError, UsageError
+from strays.jobs.columns import NormalValues
 from strays.jobs.corpus import read_corpus
 from strays.jobs.metrics import Evaluation, evaluate
 from strays.model import TextOutlierDetector
@@ -39,7 +40,7 @@ class TableEvaluation:
         return {
             "rows": f"{m.n:,}, {m.n_anomalies:,} of them anomalies{left_out}",
             "MAP": f"{100 * m.map:.1f}",
-            "Recall@5": f"{100 * m.recall_at_5:.1f}",
+            "Recall@5": _recall_in_words(m),
             "AUC": f"{100 * m.auc:.1f}",
             "FPR at 80 % TPR": f"{100 * m.fpr_at_80_tpr:.1f}",
             "anomalies flagged": f"{100 * self.anomalies_flagged:.1f} %",
@@ -48,23 +49,36 @@ class TableEvaluation:
         }
 
 
+def _recall_in_words(m: Evaluation) -> str:
+    words = f"{100 * m.recall_at_5:.1f}"
+    if m.recall_at_5_ceiling >= 1:
+        return words
+    return f"{words} of at most {100 * m.recall_at_5_ceiling:.1f}: more anomalies do not fit into 5 % of the rows"
+
+
 def evaluate_table(
     model: TextOutlierDetector,
     table: Table,
-    label_column: str,
+    label_column: str | None = None,
     *,
+    normal: NormalValues | None = None,
     text_column: str | None = None,
     progress: Progress | None = None,
 ) -> TableEvaluation:
     """Score the labelled rows of a table and compare with their labels."""
-    corpus = read_corpus(table, text_column, label_column=label_column)
+    if label_column is None and normal is None:
+        raise UsageError(
+            "there are no labels to measure by; name a column with {label_column} or {normal}",
+            param=("label_column", "normal"),
+        )
+    corpus = read_corpus(table, text_column, label_column=label_column, normal=normal)
     y = parse_labels(corpus.labels, len(corpus.labels))
     labelled = np.flatnonzero(y)
     y = y[labelled]
     if not (y > 0).any() or not (y < 0).any():
         raise DataError(
-            f"{table.name}: column {label_column!r} has {(y > 0).sum()} normal and {(y < 0).sum()} anomaly labels; "
-            "expected at least one of each"
+            f"{table.name}: column {normal.column if normal else label_column!r} gives {(y > 0).sum()} normal and "
+            f"{(y < 0).sum()} anomaly labels; expected at least one of each"
         )
     scored = model.score([corpus.texts[i] for i in labelled], progress=progress)
     return TableEvaluation(

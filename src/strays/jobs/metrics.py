@@ -34,6 +34,9 @@ class Roc:
 class Evaluation:
     """The paper's metrics in one place.
 
+    `recall_at_5_ceiling` is the highest Recall@5 there can be: where anomalies are more than 5 % of the rows, not all
+    of them fit into the highest-scoring 5 %.
+
     >>> found = evaluate(labels=[1, 1, -1, 1, -1], scores=[0.1, 0.2, 0.9, 0.3, 0.25])
     >>> found.n, found.n_anomalies, round(found.auc, 3)
     (5, 2, 0.833)
@@ -45,6 +48,7 @@ class Evaluation:
     recall_at_5: float
     auc: float
     fpr_at_80_tpr: float
+    recall_at_5_ceiling: float
 
 
 def mean_average_precision(labels: ArrayLike, scores: ArrayLike) -> float:
@@ -60,7 +64,7 @@ def recall_at(labels: ArrayLike, scores: ArrayLike, percent: float = 5.0) -> flo
     if not 0 < percent <= 100:
         raise DataError(f"{{percent}} is {percent}; must be above 0 and at most 100", param="percent")
     anomaly, score = _labelled(labels, scores)
-    if (top := int(percent * len(score) / 100 + 1e-9)) == 0:
+    if (top := _rows_in(percent, len(score))) == 0:
         return 0.0
     edge = np.partition(score, -top)[-top]
     above, tied = score > edge, score == edge
@@ -100,7 +104,12 @@ def evaluate(labels: ArrayLike, scores: ArrayLike) -> Evaluation:
         recall_at_5=recall_at(labels, scores, 5),
         auc=auc(labels, scores),
         fpr_at_80_tpr=fpr_at_tpr(labels, scores, 0.8),
+        recall_at_5_ceiling=min(1.0, _rows_in(5, len(anomaly)) / int(anomaly.sum())),
     )
+
+
+def _rows_in(percent: float, n: int) -> int:
+    return int(percent * n / 100 + 1e-9)
 
 
 def _labelled(labels: ArrayLike, scores: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from strays.encoders import LoadedEncoder
+from strays.jobs.columns import NormalValues
 from strays.jobs.corpus import Corpus, read_corpus
 from strays.jobs.score import OpenProgress, flag_rows, no_bar
 from strays.model import RawScores, Scores, TextOutlierDetector
@@ -44,10 +45,12 @@ class Scan:
         score = self.scores.anomaly_score
         order = np.argsort(-score, kind="stable")[: min(top, len(self.corpus.rows))]
         position = {row: i for i, row in enumerate(self.corpus.rows)}
+        ids = self.corpus.ids
         return {
             "file": self.file,
             "n_rows": self.corpus.n_rows,
             "n_without_text": self.corpus.n_without_text,
+            "id_column": self.corpus.id_column,
             "n_flagged": int(self.scores.flagged.sum()),
             "flagged_are": str(self.model.threshold_),
             "detector": self.model.info()["detector"]["name"],
@@ -55,6 +58,7 @@ class Scan:
             "oddest": [
                 {
                     "row": int(row) + 1,
+                    "id": ids and ids[position[row]],
                     "anomaly_score": float(score[row]),
                     "p_value": float(self.scores.p_value[row]),
                     "flagged": bool(self.scores.flagged[row]),
@@ -78,11 +82,15 @@ def scan_with(
     *,
     text_column: str | None = None,
     label_column: str | None = None,
+    normal: NormalValues | None = None,
+    id_column: str | None = None,
     strict: bool = False,
     progress: OpenProgress = no_bar,
 ) -> Scan:
     """Score the rows of a table with a model that was fitted elsewhere; labels are kept to measure it by."""
-    corpus = read_corpus(table, text_column, label_column=label_column, strict=strict)
+    corpus = read_corpus(
+        table, text_column, label_column=label_column, normal=normal, id_column=id_column, strict=strict
+    )
     with progress("scoring") as show:
         scores = model.anomaly_score(corpus.texts, progress=show)
     return Scan(table.name, model, corpus, _by_row(model, corpus, scores), fitted_here=False)
@@ -101,6 +109,8 @@ def fit_table(
     *,
     text_column: str | None = None,
     label_column: str | None = None,
+    normal: NormalValues | None = None,
+    id_column: str | None = None,
     known: Sequence[str] = (),
     seed: int = 0,
     keep_examples: int = 0,
@@ -115,7 +125,8 @@ def fit_table(
     """
     if rule:  # what cannot be is refused now rather than after the work
         threshold(**rule)
-    corpus = read_corpus(table, text_column, label_column=label_column, known=known, strict=strict)
+    columns: dict[str, Any] = {"label_column": label_column, "normal": normal, "id_column": id_column}
+    corpus = read_corpus(table, text_column, **columns, known=known, strict=strict)
     model = TextOutlierDetector(encoder, detector, keep_examples=keep_examples, cascade=cascade, random_state=seed)
     with progress("encoding") as show:
         model.fit(corpus.texts, corpus.labels, progress=show)

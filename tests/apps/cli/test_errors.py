@@ -122,7 +122,6 @@ def test_warnings_and_what_a_cascade_cannot_are_told_by_options(file: Path, tiny
 MAY_NAME_OPTIONS = {
     "apps/review/database.py": "comments in SQL",
     "apps/server/middleware.py": "an answer over HTTP, about what the operator can do",
-    "jobs/report/curves.py": "a sentence on the page",
 }
 
 

@@ -24,7 +24,10 @@ Model = Annotated[str, Option("--model", help="Folder of the model.", metavar="D
 TextColumn = Annotated[
     str | None, Option(help="Column with the texts. Default: the one named text, or the only one with texts.")
 ]
-LabelColumn = Annotated[str | None, Option(help="Column with the labels: normal, anomaly, or empty.")]
+IdColumn = Annotated[
+    str | None,
+    Option(help="Column to call rows by. Default: one named id, if it tells all rows apart; else row numbers."),
+]
 Known = Annotated[str | None, Option(help="File of texts known to be anomalies.", metavar="FILE")]
 Format = Annotated[str | None, Option(help="Format of FILE. Default: told by its name.")]
 Strict = Annotated[bool, Option("--strict", help="Fail on rows without a text instead of passing them through.")]
@@ -60,6 +63,27 @@ class EncoderOptions:
         Option("--normalize/--no-normalize", help="Scale embeddings to length 1. Default: the encoder's own setting."),
     ] = None
     max_length: Annotated[int | None, Option(help="Truncate texts after this many tokens.")] = None
+
+
+@dataclass(frozen=True)
+class LabelOptions:
+    """Where labels come from: a column of words, or a column of categories of which some are normal."""
+
+    label_column: Annotated[str | None, Option(help="Column with the labels: normal, anomaly, or empty.")] = None
+    normal: Annotated[
+        list[str] | None,
+        Option(
+            help="Label rows by a column of categories: rows with VALUE are normal, rows with another one anomalies. "
+            "Repeat it for several values.",
+            metavar="COLUMN=VALUE",
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """As the jobs take them."""
+        from strays.jobs.columns import NormalValues
+
+        return {"label_column": self.label_column, "normal": NormalValues.parse(self.normal) if self.normal else None}
 
 
 @dataclass(frozen=True)

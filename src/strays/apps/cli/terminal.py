@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from strays.model import TextOutlierDetector
 
 MOST_CHARACTERS = 2000
+# Characters of a row's id in a ranking: the text needs the room.
+MOST_OF_ID = 24
 
 
 def printable(text: str) -> str:
@@ -33,23 +36,37 @@ def p_value_words(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
-def show_ranking(rows: list[dict[str, Any]], title: str, console: Console | None = None) -> None:
-    """The oddest rows on stdout (or another console), one a line; the text takes the width that is left."""
+def show_ranking(
+    rows: list[dict[str, Any]], title: str, console: Console | None = None, *, id_column: str | None = None
+) -> None:
+    """The oddest rows on stdout (or another console), one a line; the text takes the width that is left.
+
+    A row is called by its id where there is an `id_column`, else by its number.
+    """
+    from strays.jobs.columns import shortened
+
     console = console or Console(highlight=False, soft_wrap=True)
-    width = max(3, *(len(str(row["row"])) for row in rows)) if rows else 3
+    heading = shortened(printable(id_column), MOST_OF_ID) if id_column else "row"
+    names = [shortened(printable(row["id"]), MOST_OF_ID) if row.get("id") else str(row["row"]) for row in rows]
+    width = max(map(cell_len, [heading, *names, " " * 3]))
     console.print(Text(printable(title), "bold"))
-    console.print(Text(f"{'row':>{width}}  score  p-value         text", "dim"))
-    for row in rows:
+    console.print(Text(f"{_right(heading, width)}  score  p-value         text", "dim"))
+    for row, name in zip(rows, names, strict=True):
         known = row["label"] == "anomaly"
         mark, style = ("known", "cyan") if known else ("flag", "red") if row["flagged"] else ("", "")
         line = Text.assemble(
-            (f"{row['row']:>{width}}", "dim"),
+            (_right(name, width), "dim"),
             f"  {row['anomaly_score']:5.2f}  {p_value_words(row['p_value']):>7}  ",
             (f"{mark:<6}", style),
             printable(row["text"]),
         )
         line.truncate(console.width, overflow="ellipsis")
         console.print(line)
+
+
+def _right(words: str, width: int) -> str:
+    """Words at the right of a column, by the room they take on a terminal."""
+    return " " * (width - cell_len(words)) + words
 
 
 def show_explanation(explanation: dict[str, Any], console: Console | None = None) -> None:

@@ -3,7 +3,7 @@ import { emit, get, on, troubleOf } from "./api.js";
 import { Panel } from "./card.js";
 import { outbox } from "./outbox.js";
 import { Rows } from "./rows.js";
-import { badge, bdi, button, byId, element, make, plural } from "./text.js";
+import { badge, bdi, button, byId, element, make, plural, rowName } from "./text.js";
 
 /** @import { Item, TextAnswer, TextsAnswer, Verdict } from "./messages" */
 
@@ -22,7 +22,7 @@ const panel = new Panel(detail, give, HINT);
 const rows = new Rows(list, {
   draw: (/** @type {Item} */ item) => [
     make("span", { class: "num", title: "anomaly score" }, item.anomaly_score.toFixed(2)),
-    make("span", { class: "line" }, bdi(item.text, 220)),
+    make("span", { class: "line" }, ...rowName(item.names, 32), bdi(item.text, 220)),
     item.label ? badge(item.label, outbox.holds(item.id)) : flag(item),
   ],
   open: (item) => panel.show(item),

@@ -1,6 +1,8 @@
 // One text with all there is to say of it: why it is asked about, its score, its odd words, and what it is like.
 import { get, troubleOf } from "./api.js";
-import { badge, bdi, button, drawText, make, number, oddness, plain, plural, sentence, SIGNS, when } from "./text.js";
+import {
+  badge, bdi, button, drawText, make, number, oddness, plain, plural, rowName, sentence, SIGNS, when,
+} from "./text.js";
 
 /** @import { Item, Neighbour, PastVerdict, Segment, TextAnswer, Verdict, WhyAnswer } from "./messages" */
 
@@ -59,7 +61,7 @@ export class Card {
   show(item, { note = "" } = {}) {
     const same = this.item?.id === item.id;
     this.item = item;
-    const { text, length, n_rows: rows } = item;
+    const { text, length } = item;
     this.root.dataset.id = String(item.id);
     this.why.replaceChildren(note || (this.history && item.label ? "" : asked(item)));
     this.why.dataset.kind = item.why ? item.why.kind : "";
@@ -71,8 +73,7 @@ export class Card {
       make("strong", {}, sentence(oddness(item.p_value))),
       make("span", {}, `score ${item.anomaly_score.toFixed(2)}`),
       ...(item.rank ? [make("span", {}, `rank ${number(item.rank)}`)] : []),
-      make("span", { title: `row ${item.rows.map(number).join(", ")}${rows > item.rows.length ? " …" : ""}` },
-        rows > 1 ? `stands for ${plural(rows, "row")}` : rows ? `row ${number(item.rows[0])}` : "in no row"),
+      ...whereIs(item),
       ...(item.flagged ? [make("span", { class: "flag" }, "flagged")] : []),
       ...(item.given ? [make("span", {}, `given as ${item.given}`)] : []),
     );
@@ -134,6 +135,18 @@ export class Card {
     near(this.normals, why.nearest_normals, "No other text is known to be normal.");
     near(this.anomalies, why.nearest_anomalies, "None is known yet.");
   }
+}
+
+/**
+ * Which rows of the file have a text: what they are called there, or else their numbers.
+ * @param {Item} item
+ */
+function whereIs({ n_rows: n, rows, names }) {
+  const more = n > rows.length ? "\n…" : "";
+  const lines = rows.map((row, i) => [`row ${number(row)}`, ...(names[i] ? [plain(names[i], 80)] : [])].join(": "));
+  const [name] = rowName(names);
+  const count = n > 1 ? `stands for ${plural(n, "row")}` : n ? `row ${number(rows[0])}` : "in no row";
+  return [...(name ? [name] : []), ...(name && n === 1 ? [] : [make("span", { title: lines.join("\n") + more }, count)])];
 }
 
 /** @param {Item} item */

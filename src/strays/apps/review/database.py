@@ -23,6 +23,7 @@ CREATE TABLE texts (
     text BLOB NOT NULL,            -- UTF-8; half characters as they are
     n_rows INTEGER NOT NULL,       -- 0: not in the file as it was last read
     rows TEXT NOT NULL,            -- JSON: the first row numbers, counted from 1
+    ids TEXT,                      -- JSON: what the file calls these rows; null where it has no column for that
     given TEXT,                    -- normal or anomaly, as the file or --known says
     known INTEGER NOT NULL         -- 1: given by --known, and shown even where no row has it
 );
@@ -91,6 +92,8 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
                 db.execute(statement)
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+        elif "ids" not in {name for _, name, *_ in db.execute("PRAGMA table_info(texts)")}:
+            db.execute("ALTER TABLE texts ADD COLUMN ids TEXT")  # version 0.1 had none, and does not mind
 
 
 def _format(db: sqlite3.Connection) -> tuple[int, int]:

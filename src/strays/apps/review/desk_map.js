@@ -128,7 +128,7 @@ function rank() {
  */
 function tip(i) {
   const id = data.ids[i];
-  const short = (/** @type {Item} */ one) => plain(one.text, 240);
+  const short = (/** @type {Item} */ one) => [...(one.names[0] ? [plain(one.names[0], 60)] : []), plain(one.text, 240)].join("\n");
   const known = texts.get(id);
   if (known) return short(known);
   setTimeout(async () => {

@@ -19,6 +19,7 @@ SCHEMA = pa.schema(
         ("p_value", pa.float64()),
         ("n_rows", pa.int64()),
         ("rows", pa.string()),
+        ("ids", pa.string()),
         ("who", pa.string()),
         ("at", pa.string()),
     ]
@@ -32,14 +33,15 @@ def write_labels(now: Snapshot, path: str, *, what: str, format: str) -> None:
     In csv, cells that a spreadsheet would run are disarmed, and half characters become question marks.
     """
     rows = list(_rows(now, everything=what == "all"))
+    schema = SCHEMA if now.project.has_ids else SCHEMA.remove(SCHEMA.get_field_index("ids"))
     if format == "jsonl":
         with complete_file(path) as file:
             file.writelines(_line(row) for row in rows)
         return
-    with open_writer(path, SCHEMA, "csv", safe_cells=True) as write:
+    with open_writer(path, schema, "csv", safe_cells=True) as write:
         for start in range(0, len(rows), ROWS_AT_ONCE):
             cells = [_cells(row) for row in rows[start : start + ROWS_AT_ONCE]]
-            write(pa.RecordBatch.from_pylist(cells, SCHEMA))
+            write(pa.RecordBatch.from_pylist(cells, schema))
 
 
 def _rows(now: Snapshot, everything: bool) -> Iterator[dict[str, Any]]:
@@ -54,6 +56,7 @@ def _rows(now: Snapshot, everything: bool) -> Iterator[dict[str, Any]]:
             "p_value": float(ranking.p_value[place]),
             "n_rows": entries[place].n_rows,
             "rows": list(entries[place].rows),
+            **({"ids": list(entries[place].ids)} if now.project.has_ids else {}),
             "who": event.who if event else None,
             "at": event.at if event else None,
         }
@@ -68,6 +71,8 @@ def _line(row: dict[str, Any]) -> bytes:
 
 def _cells(row: dict[str, Any]) -> dict[str, Any]:
     cells = row | {"rows": " ".join(map(str, row["rows"]))}
+    if "ids" in row:
+        cells["ids"] = "; ".join(id_ or "" for id_ in row["ids"])
     return {
         name: value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
         for name, value in cells.items()

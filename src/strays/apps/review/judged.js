@@ -4,7 +4,7 @@ import { Panel } from "./card.js";
 import { outbox } from "./outbox.js";
 import { fetchOlder, past } from "./progress.js";
 import { Rows } from "./rows.js";
-import { badge, bdi, button, byId, make, plural, when } from "./text.js";
+import { badge, bdi, button, byId, make, plural, rowName, when } from "./text.js";
 
 /** @import { PastEvent, TextAnswer, Verdict } from "./messages" */
 
@@ -22,7 +22,8 @@ const rows = new Rows(list, {
   draw: (/** @type {PastEvent} */ event) => [
     make("span", { class: "num" }, when(event.at)),
     make("span", { class: "line" },
-      make(gone(event) ? "s" : "span", {}, event.n > 1 ? `${plural(event.n, "text")}: ` : "", bdi(event.text, 220))),
+      make(gone(event) ? "s" : "span", {}, event.n > 1 ? `${plural(event.n, "text")}: ` : "",
+        ...rowName(event.names, 32), bdi(event.text, 220))),
     make("span", { class: "who" }, event.who),
     make(gone(event) ? "s" : "span", {}, badge(event.verdict)),
   ],

@@ -9,6 +9,7 @@ export interface Item {
   length: number; // of all of it, in characters
   n_rows: number;
   rows: number[]; // the first of them
+  names: (string | null)[]; // what the file calls these rows; empty where it has no column for that
   anomaly_score: number;
   p_value: number;
   flagged: boolean;
@@ -33,6 +34,7 @@ export interface PastEvent extends PastVerdict {
   ids: number[];
   n: number;
   text: string; // of the first
+  names: (string | null)[]; // what the file calls its rows
 }
 
 /** GET /api/state */

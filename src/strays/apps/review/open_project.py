@@ -14,6 +14,7 @@ from strays.apps.review.store import MOST_ROWS, Entry, LabelStore
 from strays.detectors import detector_class
 from strays.encoders import LoadedEncoder, load_encoder
 from strays.errors import DataError, ModelError, StraysWarning, UsageError
+from strays.jobs.columns import NormalValues
 from strays.jobs.corpus import Corpus, read_corpus
 from strays.jobs.score import OpenProgress
 from strays.model import TextOutlierDetector
@@ -52,6 +53,8 @@ def open_desk(
     known: list[str] | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
+    normal: NormalValues | None = None,
+    id_column: str | None = None,
     format: str | None = None,
     encoder: dict[str, Any] | None = None,
     detector: str | None = None,
@@ -65,16 +68,17 @@ def open_desk(
     is_new = not path.exists()
     if detector is not None:
         detector_class(detector)
-    entries = None if is_project(file) else _entries(file, format, text_column, label_column, known or [])
-    if entries is None and (text_column or label_column):
+    columns = {"text_column": text_column, "label_column": label_column, "normal": normal, "id_column": id_column}
+    if is_project(file) and any(columns.values()):
         raise UsageError(f"{file} is a project, which has no columns; name the file of texts to read it anew")
     store = LabelStore(path) if path.exists() else None
     try:
+        corpus = None if is_project(file) else _read(file, format, columns, store)
         base, used = _encoder(store, model, encoder or {}, device)
         if base:
             _check_base(base, detector)
         store = store or LabelStore(path)
-        _put(store, file, entries, known or [])
+        _put(store, file, corpus, known or [])
         texts = store.texts()
         if not texts:
             raise DataError(
@@ -129,34 +133,42 @@ def last_port(file: str, project: str | None) -> int | None:
         store.close()
 
 
-def _put(store: LabelStore, file: str, entries: list[Entry] | None, known: list[str]) -> None:
-    if entries is not None:
-        store.put_texts(entries)
-        store.set(file=file if file != "-" else "stdin")
+def _put(store: LabelStore, file: str, corpus: Corpus | None, known: list[str]) -> None:
+    if corpus is not None:
+        store.put_texts(_with_known(_distinct(corpus), known))
+        store.set(file=file if file != "-" else "stdin", id_column=corpus.id_column)
     elif known:
         store.put_texts(_with_known(list(store.texts().values()), known))
 
 
-def _entries(
-    file: str, format: str | None, text_column: str | None, label_column: str | None, known: list[str]
-) -> list[Entry]:
-    """The distinct texts of a table. Of labels that differ, anomaly counts."""
-    table = open_table(file, format, text_column=text_column)
-    if label_column is not None:
-        table.require_column(label_column, param="label_column")
-    column = table.text_column(text_column, besides=(label_column,))
-    return _with_known(_distinct(read_corpus(table, column, label_column=label_column)), known)
+def _read(file: str, format: str | None, columns: dict[str, Any], store: LabelStore | None) -> Corpus:
+    """The texts of a table; rows are called by the column asked for now, or else when the project was last opened."""
+    table = open_table(file, format, text_column=columns["text_column"])
+    before = store.settings().get("id_column") if store else None
+    if columns["id_column"] is None and before in table.columns:
+        columns = columns | {"id_column": before}
+    return read_corpus(table, **columns)
 
 
 def _distinct(corpus: Corpus) -> list[Entry]:
+    """The distinct texts of a corpus. Of labels that differ, anomaly counts."""
     rows: dict[str, list[int]] = {}
+    ids: dict[str, list[str | None]] = {}
     given: dict[str, set[str]] = {}
-    for text, label, row in zip(corpus.texts, corpus.labels, corpus.rows, strict=True):
+    for i, (text, label, row) in enumerate(zip(corpus.texts, corpus.labels, corpus.rows, strict=True)):
         rows.setdefault(text, []).append(row + 1)
-        if label and label.strip():
-            given.setdefault(text, set()).add(label.strip().lower())
+        if corpus.ids:
+            ids.setdefault(text, []).append(corpus.ids[i])
+        if label:
+            given.setdefault(text, set()).add(label)
     return [
-        Entry(text, len(at), tuple(at[:MOST_ROWS]), min(given[text]) if text in given else None)
+        Entry(
+            text,
+            len(at),
+            tuple(at[:MOST_ROWS]),
+            min(given[text]) if text in given else None,
+            ids=tuple(ids.get(text, ())[:MOST_ROWS]),
+        )
         for text, at in rows.items()
     ]
 

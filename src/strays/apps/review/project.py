@@ -67,6 +67,11 @@ class Project:
         return sum(entry.n_rows for entry in self.entries)
 
     @cached_property
+    def has_ids(self) -> bool:
+        """Whether the file has names for its rows."""
+        return any(entry.ids for entry in self.entries)
+
+    @cached_property
     def folded(self) -> list[str]:
-        """The texts as a search compares them."""
-        return [entry.text.casefold() for entry in self.entries]
+        """The texts, and what their rows are called, as a search compares them."""
+        return ["\n".join([entry.text, *filter(None, entry.ids)]).casefold() for entry in self.entries]

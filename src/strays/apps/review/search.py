@@ -10,7 +10,7 @@ import numpy as np
 
 from strays.apps.review.history import Event
 from strays.apps.review.snapshot import Snapshot
-from strays.apps.review.views import item
+from strays.apps.review.views import item, row_names
 
 # Of a text, beside an action of the past.
 SHOWN_OF_ACTION = 1000
@@ -70,9 +70,11 @@ def _mask(n: int, places: Iterable[int]) -> np.ndarray:
 def _action(now: Snapshot, event: Event, standing: dict[int, Event]) -> dict[str, Any]:
     ids, found = list(event.judgements), _event(now, event)
     shown = now.project.places(ids)[:1]
-    text = now.project.entries[shown[0]].text[:SHOWN_OF_ACTION] if shown else ""
+    entry = now.project.entries[shown[0]] if shown else None
+    text = entry.text[:SHOWN_OF_ACTION] if entry else ""
+    names = row_names(entry) if entry else []
     replaced = not found["undone"] and all(standing.get(id_) is not event for id_ in ids)
-    return found | {"replaced": replaced, "ids": ids, "n": len(ids), "text": text}
+    return found | {"replaced": replaced, "ids": ids, "n": len(ids), "text": text, "names": names}
 
 
 def _event(now: Snapshot, event: Event) -> dict[str, Any]:

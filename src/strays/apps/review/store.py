@@ -28,13 +28,14 @@ MOST_ROWS = 20
 
 @dataclass(frozen=True)
 class Entry:
-    """A distinct text, how many rows have it and the first of these, and what it was given as."""
+    """A distinct text, how many rows have it, the first of these and what the file calls them, and its given label."""
 
     text: str
     n_rows: int
     rows: tuple[int, ...]
     given: str | None = None
     known: bool = False
+    ids: tuple[str | None, ...] = ()
 
 
 class LabelStore:
@@ -86,18 +87,26 @@ class LabelStore:
     def put_texts(self, entries: Iterable[Entry]) -> None:
         """What the file holds now. Texts that are gone from it are kept; labels once given stay."""
         rows = [
-            ((data := to_bytes(e.text)), hashlib.sha256(data).digest(), e.n_rows, json.dumps(e.rows), e.given, e.known)
+            (
+                (data := to_bytes(e.text)),
+                hashlib.sha256(data).digest(),
+                e.n_rows,
+                json.dumps(e.rows),
+                _ids(e),
+                e.given,
+                e.known,
+            )
             for e in entries
         ]
         content = hashlib.sha256(repr([row[1:] for row in rows]).encode()).hexdigest()
         with self._writing() as db:
             if db.execute("SELECT value FROM settings WHERE name = 'content'").fetchone() == (f'"{content}"',):
                 return
-            db.execute("UPDATE texts SET n_rows = 0, rows = '[]'")
+            db.execute("UPDATE texts SET n_rows = 0, rows = '[]', ids = NULL")
             db.executemany(
-                "INSERT INTO texts (text, digest, n_rows, rows, given, known) VALUES (?, ?, ?, ?, ?, ?) "
+                "INSERT INTO texts (text, digest, n_rows, rows, ids, given, known) VALUES (?, ?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (digest) DO UPDATE SET n_rows = excluded.n_rows, rows = excluded.rows, "
-                "given = coalesce(excluded.given, given), known = max(known, excluded.known)",
+                "ids = excluded.ids, given = coalesce(excluded.given, given), known = max(known, excluded.known)",
                 rows,
             )
             _put_settings(db, {"content": content})
@@ -105,10 +114,12 @@ class LabelStore:
     def texts(self) -> dict[int, Entry]:
         """The texts to show, by id, in the order of the file; known ones that no row has come last."""
         with self._reading() as db:
-            found = db.execute("SELECT id, text, n_rows, rows, given, known FROM texts WHERE n_rows OR known")
+            found = db.execute("SELECT id, text, n_rows, rows, given, known, ids FROM texts WHERE n_rows OR known")
             entries = {
-                id_: Entry(to_text(data), n_rows, tuple(json.loads(rows)), given, bool(known))
-                for id_, data, n_rows, rows, given, known in found
+                id_: Entry(
+                    to_text(data), n_rows, tuple(json.loads(rows)), given, bool(known), tuple(json.loads(ids or "[]"))
+                )
+                for id_, data, n_rows, rows, given, known, ids in found
             }
         return dict(sorted(entries.items(), key=lambda item: (item[1].n_rows == 0, item[1].rows, item[0])))
 
@@ -182,6 +193,10 @@ def _put_event(db: sqlite3.Connection, verdict: str, who: str, client: str, undo
         (verdict, who, client, at, undoes),
     )
     return int(cursor.lastrowid or 0)
+
+
+def _ids(entry: Entry) -> str | None:
+    return json.dumps(entry.ids) if entry.ids else None
 
 
 def to_bytes(text: str) -> bytes:

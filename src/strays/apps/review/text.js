@@ -205,6 +205,18 @@ export function when(at) {
   return date.toDateString() === new Date().toDateString() ? time : `${date.toLocaleDateString()} ${time}`;
 }
 
+/**
+ * What the file calls the first row of a text, without its middle where it is long; nothing where it has no name.
+ * @param {(string | null)[]} names of its rows
+ * @param {number} [most] characters
+ */
+export function rowName([name], most = 60) {
+  if (!name) return [];
+  const line = name.replace(/\s+/g, " ");
+  const short = line.length <= most ? line : `${cut(line, most >> 1)}…${line.slice(-(most >> 1))}`;
+  return [make("span", { class: "name" }, bdi(short)), " "];
+}
+
 /** @param {string | null | undefined} words */
 export const sentence = (words) => (words ? words[0].toUpperCase() + words.slice(1) : "");
 

@@ -7,8 +7,11 @@ from typing import Any
 
 from strays.apps.review.questions import WHY
 from strays.apps.review.snapshot import Snapshot
+from strays.apps.review.store import Entry
 
 SHOWN_CHARACTERS = 20_000
+# Of what the file calls a row; the page shows less of it.
+SHOWN_OF_ID = 1000
 # The names that verdicts are counted under.
 COUNTED = {"normal": "normal", "anomaly": "anomaly", "skipped": "skip"}
 
@@ -65,6 +68,7 @@ def item(now: Snapshot, place: int, why: str | None = None) -> dict[str, Any]:
         "length": len(entry.text),
         "n_rows": entry.n_rows,
         "rows": list(entry.rows),
+        "names": row_names(entry),
         "anomaly_score": float(ranking.anomaly_score[place]),
         "p_value": float(ranking.p_value[place]),
         "flagged": bool(ranking.flagged[place]),
@@ -73,3 +77,8 @@ def item(now: Snapshot, place: int, why: str | None = None) -> dict[str, Any]:
         "given": entry.given,
         "why": {"kind": kind, "words": WHY.get(kind, kind)} if kind else None,
     }
+
+
+def row_names(entry: Entry) -> list[str | None]:
+    """What the file calls the first rows that have a text."""
+    return [id_ and id_[:SHOWN_OF_ID] for id_ in entry.ids]

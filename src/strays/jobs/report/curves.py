@@ -51,8 +51,8 @@ def why_no_curves(y: np.ndarray) -> str | None:
         return "No text has a label, so there is nothing to measure the ranking by."
     missing, there = sorted(n, key=n.__getitem__)
     return (
-        f"{n[there]:,} texts are labelled {there} and none is labelled {missing}. Curves need labels of both kinds: "
-        "name a column with them by --label-column."
+        f"{n[there]:,} texts are labelled {there} and none is labelled {missing}. Curves need labels of both kinds, "
+        "from a column of the file."
     )
 
 

@@ -66,6 +66,7 @@ def head(found: Scan, scored: ScoredTexts, title: str | None) -> dict[str, Any]:
         "n_rows": found.corpus.n_rows,
         "n_texts": len(scored.texts),
         "n_without_text": found.corpus.n_without_text,
+        "id_column": found.corpus.id_column,
         "n_flagged": int(scored.flagged.sum()),
         "n_labelled": {name: int((scored.y == sign).sum()) for sign, name in WORD.items() if name},
         "flagged_are": info["flags"],
@@ -121,6 +122,7 @@ def explain(
     return [
         {
             "row": int(scored.rows[i]) + 1,
+            "id": cut(scored.ids[i] or "", SHOWN) or None if scored.ids else None,
             "anomaly_score": float(scored.score[i]),
             "p_value": float(scored.p_value[i]),
             "in_words": rank_in_words(float(scored.p_value[i])),

@@ -11,6 +11,7 @@
    * @property {number[]} value
    * @property {string[]} mark
    * @property {number[]} row
+   * @property {string[] | null} id what the file calls the rows; "" for a row without
    * @property {number[]} score
    * @property {number[]} p_value
    * @property {string[]} text
@@ -49,7 +50,7 @@
     if (!data.x.length) return;
     const place = new Map(data.oddest.map((point, rank) => [point, rank]));
     const says = (/** @type {number} */ i) => [
-      `row ${data.row[i].toLocaleString("en")}`, `score ${data.score[i]}`, `p-value ${data.p_value[i]}`, data.mark[i],
+      data.id?.[i] || `row ${data.row[i].toLocaleString("en")}`, `score ${data.score[i]}`, `p-value ${data.p_value[i]}`, data.mark[i],
     ].filter(Boolean).join(" \u00b7 ");
     const here = by("map-here");
     here.hidden = false;

@@ -10,7 +10,7 @@ from typing import Any
 
 from strays.errors import StraysError
 from strays.jobs.report import svg
-from strays.jobs.report.safe import dull
+from strays.jobs.report.safe import dull, short_id
 
 PIP = "pip install 'strays[report]'"
 # How strongly a piece of text is marked, by its effect beside the strongest one's.
@@ -39,7 +39,7 @@ def render(facts: dict[str, Any]) -> str:
     from markupsafe import Markup
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"dull": dull, "level": level, "count": _count, "p": _p_value}
+    environment.filters |= {"dull": dull, "short_id": short_id, "level": level, "count": _count, "p": _p_value}
     style, script = _asset("page.css"), map_script() + _asset("page.js")
     plots = {"scores": svg.scores(facts["scores"]), "p_values": svg.p_values(facts["p_values"])}
     plots["map"] = svg.still_map(facts["map"])

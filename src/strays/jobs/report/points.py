@@ -9,7 +9,7 @@ import numpy as np
 from strays.detectors.sampling import evenly
 from strays.encoders import Progress
 from strays.jobs.report.layout import layout
-from strays.jobs.report.safe import one_line
+from strays.jobs.report.safe import one_line, short_id
 from strays.jobs.report.scored_texts import ScoredTexts
 from strays.model import TextOutlierDetector
 from strays.model.labels import WORD
@@ -21,6 +21,8 @@ MOST_POINTS = 20_000
 MOST_LABELLED, MOST_FLAGGED = 4000, 4000
 # Characters of a text shown when it is pointed at, fewer where all of them together take more bytes than a page has.
 SHOWN, MOST_BYTES = 160, 4_000_000
+# Characters of what the file calls a row.
+ID_SHOWN = 40
 # Places are whole numbers up to this, which is finer than a screen.
 GRID = 9999
 
@@ -43,6 +45,7 @@ def points(
         "score": [float(f"{scored.score[i]:.4g}") for i in chosen],
         "p_value": [float(f"{scored.p_value[i]:.3g}") for i in chosen],
         "row": (scored.rows[chosen] + 1).tolist(),
+        "id": [short_id(scored.ids[i] or "", ID_SHOWN) for i in chosen] if scored.ids else None,
         "text": short_texts([scored.texts[i] for i in chosen]),
         "oddest": [place[int(i)] for i in oddest],
     }

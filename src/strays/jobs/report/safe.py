@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from strays.jobs.columns import shortened
+
 # Letters of living scripts carry fewer marks than this; more are there to be seen elsewhere on the page.
 MOST_MARKS = 5
 # Cc: control characters. Cf: direction overrides, zero-width and other invisible ones. Cs: halves of characters, which
@@ -40,6 +42,11 @@ def cut(text: str, most: int) -> str:
 def one_line(text: str, most: int) -> str:
     """A dull text on one line, cut; of a long text only the beginning is looked at."""
     return cut(dull(" ".join(cut(text, 4 * most).split())), most)
+
+
+def short_id(id_: str, most: int = 80) -> str:
+    """What a file calls a row, dull and on one line, without its middle where it is long."""
+    return shortened(dull(" ".join(id_[: 100 * most].split())), most)
 
 
 def _more(marks: int) -> str:

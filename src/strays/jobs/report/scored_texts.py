@@ -29,6 +29,7 @@ class ScoredTexts:
     score: np.ndarray
     p_value: np.ndarray
     flagged: np.ndarray
+    ids: list[str | None] | None = None
 
     @classmethod
     def of(cls, found: Scan) -> ScoredTexts:
@@ -42,6 +43,7 @@ class ScoredTexts:
             scores.anomaly_score[rows],
             scores.p_value[rows],
             scores.flagged[rows].astype(bool),
+            found.corpus.ids,
         )
 
     def oddest(self, top: int, *, known: bool = True) -> np.ndarray:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
-
-from typer import Option
 
 from strays.apps.cli import options as opt
 
@@ -13,7 +10,7 @@ from strays.apps.cli import options as opt
 def evaluate(
     file: opt.File,
     model: opt.Model,
-    label_column: Annotated[str, Option(help="Column with the true labels: normal, anomaly, or empty.")],
+    labels: opt.LabelOptions,
     text_column: opt.TextColumn = None,
     device: opt.Device = "auto",
     format: opt.Format = None,
@@ -28,7 +25,7 @@ def evaluate(
     table = open_table(file, format, text_column=text_column)
     with terminal.progress_bar("scoring") as progress:
         fitted = TextOutlierDetector.load(model, device=device)
-        result = evaluate_table(fitted, table, label_column, text_column=text_column, progress=progress)
+        result = evaluate_table(fitted, table, **labels.given(), text_column=text_column, progress=progress)
     if as_json:
         terminal.print_json(asdict(result))
     else:

@@ -20,7 +20,8 @@ def report(
     ] = None,
     known: opt.Known = None,
     text_column: opt.TextColumn = None,
-    label_column: opt.LabelColumn = None,
+    id_column: opt.IdColumn = None,
+    labels: opt.LabelOptions,
     top: Annotated[int, Option(help="Number of texts to show and explain, oddest first.", min=0, max=1000)] = 50,
     title: Annotated[str | None, Option(help="Title of the page.")] = None,
     flagging: opt.FlaggingRules,
@@ -45,7 +46,8 @@ def report(
     table = open_table(file, format, text_column=text_column)
     check_page(out, table.name)
     progress = terminal.progress_bar
-    shared: dict[str, Any] = {"text_column": text_column, "label_column": label_column, "strict": strict}
+    shared: dict[str, Any] = {"text_column": text_column, "id_column": id_column, "strict": strict}
+    shared |= labels.given()
     if model is not None:
         own = opt.given(known=known, encoder=encoder, detector=detector, **vars(encoder_options), precision=precision)
         if own:

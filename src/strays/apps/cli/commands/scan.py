@@ -23,7 +23,8 @@ def scan(
         Option(help="HTML page to write a report to: the oddest texts explained, a map, curves.", metavar="PAGE"),
     ] = None,
     text_column: opt.TextColumn = None,
-    label_column: opt.LabelColumn = None,
+    id_column: opt.IdColumn = None,
+    labels: opt.LabelOptions,
     flagging: opt.FlaggingRules,
     encoder: opt.EncoderName = "default",
     detector: opt.DetectorName = "auto",
@@ -60,7 +61,8 @@ def scan(
         load_encoder(encoder, **vars(encoder_options), precision=precision, device=device),
         detector,
         text_column=text_column,
-        label_column=label_column,
+        id_column=id_column,
+        **labels.given(),
         known=opt.known_texts(known, text_column),
         seed=seed,
         keep_examples=KEPT_EXAMPLES if report else 0,
@@ -82,7 +84,11 @@ def scan(
         terminal.print_json(facts)
         return
     oddest = facts["oddest"]
-    terminal.show_ranking(oddest, f"The {len(oddest)} oddest of {facts['n_rows']:,} rows in {table.name}")
+    terminal.show_ranking(
+        oddest,
+        id_column=facts["id_column"],
+        title=f"The {len(oddest)} oddest of {facts['n_rows']:,} rows in {table.name}",
+    )
     terminal.say(f"{facts['n_flagged']:,} flagged: {facts['flagged_are']}. Detector: {facts['detector']}.")
     terminal.say(f"Encoder: {encoder}{terminal.runs_on(found.model)}.")
     terminal.say_without_text(facts["n_without_text"])
