@@ -33,11 +33,14 @@ def with_deviation(section: str, way: str, metric: str) -> str:
 
 
 def story() -> str:
-    """The README's two commands, with what each gives."""
+    """The README's commands, with what each gives."""
     none, ten = map(_outcome, ("none", "ten"))
+    found_at_desk = fmean(values(STORY, "desk", "found"))
+    desk = f"in the browser: {found_at_desk:.0f} more games in {found()['verdicts']} verdicts"
     return f"""```sh
 strays scan packages.csv                       # {none}
 strays scan packages.csv --known known.txt     # {ten}
+strays review packages.csv --known known.txt   # {desk}
 ```
 """
 
