@@ -129,7 +129,7 @@ def beside_a_ray_cluster(model: TextOutlierDetector, tmp_path: Path, monkeypatch
     from strays.engines.ray.connection import on_loopback
 
     (tmp_path / "texts").mkdir()
-    (tmp_path / "texts" / "a.txt").write_text("\n".join(farm_texts(20)))
+    pq.write_table(pa.table({"text": farm_texts(20)}), tmp_path / "texts" / "a.parquet")
     monkeypatch.chdir(tmp_path)
     node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": 100 * 2**20}
     with on_loopback():

@@ -73,6 +73,10 @@ class StraysWarning(_Message, UserWarning):
     """Something works, but probably not as its user expects."""
 
 
+class Note(_Message):
+    """Something a user should know and need not worry about, such as a choice that was made; it is never raised."""
+
+
 def first_line(error: BaseException) -> str:
     """The first line of another library's error message, or its type if there is no message."""
     return next(iter(str(error).splitlines()), type(error).__name__)

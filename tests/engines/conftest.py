@@ -14,6 +14,6 @@ def folder(tmp_path: Path) -> Path:
     write(source / "a.parquet", [*rows(24, "a"), {"id": "none", "text": None}])
     write(source / "b.csv", rows(13, "b"))
     write(source / "deep" / "c.jsonl", rows(30, "c"))
-    (source / "deep" / "d.txt").write_text("".join(f"line {i}\n" for i in range(12)))
+    (source / "deep" / "d.tsv").write_text("text\n" + "".join(f"line {i}\n" for i in range(12)))
     (source / "empty.csv").write_text("id,text\n")
     return source

@@ -24,7 +24,7 @@ def test_files_are_found_in_order_and_others_are_named(tmp_path: Path) -> None:
         ".x.csv",
         "_logs/y.csv",
         ".git/y.csv",
-        "notes.md",
+        "README.md",
         "LICENSE",
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -35,7 +35,7 @@ def test_files_are_found_in_order_and_others_are_named(tmp_path: Path) -> None:
         ("a/z.jsonl.gz", "jsonl"),
         ("b.csv", "csv"),
     ]
-    assert found.ignored == ["LICENSE", "notes.md"]
+    assert found.ignored == ["LICENSE", "README.md"]
     assert {file.format for file in find_files(str(tmp_path), "txt").files} == {"txt"}
     with pytest.raises(DataError, match="no such file"):
         find_files(str(tmp_path / "none"))
@@ -46,7 +46,8 @@ def test_rows_are_told_beforehand_where_they_can_be(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("a line of a file\n" * 100_000)
     (tmp_path / "c.txt.gz").write_bytes(gzip.compress(b"a\n" * 100))
     (tmp_path / "d.parquet").write_bytes(b"PAR1")
-    counts = [file.about_rows() for file in find_files(str(tmp_path)).files]
+    names = ("a.parquet", "b.txt", "c.txt.gz", "d.parquet")
+    counts = [find_files(str(tmp_path / name)).files[0].about_rows() for name in names]
     assert counts[0] == 12
     assert counts[1] == pytest.approx(100_000, rel=0.01)
     assert counts[2:] == [None, None]

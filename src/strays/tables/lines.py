@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -62,23 +63,48 @@ def line_table(
 ) -> Table:
     """A table from two functions: `rows` makes rows of lines, and `columns` turns a block of rows into columns."""
 
-    def batches(first_row: int) -> Iterator[pa.RecordBatch]:
+    def reading() -> Reading:
         lines = Lines(source, name)
-        for block in _blocks(islice(rows(lines), first_row, None), lines, max(1, min(most_rows, ROWS_AT_ONCE))):
+        return Reading(rows(lines), lambda: lines.bytes_read)
+
+    return row_table(name, format, schema, reading, columns, most_rows)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Rows as they are read, and how many bytes they have taken so far."""
+
+    rows: Iterator[Any]
+    bytes_read: Callable[[], int]
+
+
+def row_table(
+    name: str,
+    format: str,
+    schema: pa.Schema,
+    reading: Callable[[], Reading],
+    columns: Callable[[list[Any]], Iterable[Any]],
+    most_rows: int = ROWS_AT_ONCE,
+) -> Table:
+    """A table whose rows are read one by one; `columns` turns a block of rows into columns."""
+
+    def batches(first_row: int) -> Iterator[pa.RecordBatch]:
+        begun = reading()
+        for block in _blocks(begun, first_row, max(1, min(most_rows, ROWS_AT_ONCE))):
             arrays = [pa.array(values, field.type) for values, field in zip(columns(block), schema, strict=True)]
             yield pa.record_batch(arrays, schema=schema)
 
     return Table(name, format, schema, batches)
 
 
-def _blocks(rows: Iterator[Any], lines: Lines, most_rows: int) -> Iterator[list[Any]]:
+def _blocks(reading: Reading, first_row: int, most_rows: int) -> Iterator[list[Any]]:
     """So many rows together that a batch is neither small nor large."""
     block: list[Any] = []
     full = BLOCK_BYTES
-    for row in rows:
+    for row in islice(reading.rows, first_row, None):
         block.append(row)
-        if len(block) == most_rows or lines.bytes_read >= full:
+        if len(block) == most_rows or reading.bytes_read() >= full:
             yield block
-            block, full = [], lines.bytes_read + BLOCK_BYTES
+            block, full = [], reading.bytes_read() + BLOCK_BYTES
     if block:
         yield block

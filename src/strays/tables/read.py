@@ -1,4 +1,4 @@
-"""Files of rows in: csv, tsv, jsonl, parquet and txt (one text a line), plain or gzip-compressed, or stdin.
+"""A file of rows in: csv, tsv, json, jsonl, parquet, xlsx or txt (one text a line), plain or gzip-compressed, or stdin.
 
 A table is read as a stream of Arrow record batches, so that a file larger than memory can be worked through. Nothing
 is interpreted on the way: csv and txt values stay strings, and what JSON holds beyond plain values is carried as its
@@ -14,55 +14,59 @@ from collections import Counter
 from pathlib import Path
 
 from strays.errors import DataError, NoRowsError, UsageError
-from strays.tables.read_csv import SEPARATORS, open_csv, open_txt
+from strays.tables.delimiter import DELIMITERS, TRIED, parse_delimiter
+from strays.tables.formats import FORMATS, checked_format, kind_of
+from strays.tables.read_csv import open_csv, open_txt
+from strays.tables.read_json import open_json
 from strays.tables.read_jsonl import open_jsonl
 from strays.tables.read_parquet import open_parquet
+from strays.tables.read_xlsx import open_xlsx
 from strays.tables.source import Source, first_bytes, is_gzip, require_file, unpacked
 from strays.tables.table import Table
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
-PARQUET_MAGIC = b"PAR1"
 
-
-def open_table(path: str, format: str | None = None, *, text_column: str | None = None) -> Table:
+def open_file(
+    path: str,
+    format: str | None = None,
+    *,
+    text_column: str | None = None,
+    delimiter: str | None = None,
+    sheet: str | None = None,
+) -> Table:
     """The table in a file; '-' is stdin. Its format is told by its name, or for stdin by its first bytes.
 
     text_column helps to recognise csv on stdin, where a line of it looks like a text.
     """
-    if format is not None and format not in FORMATS:
-        raise UsageError(f"no such format: {format!r}; expected one of {', '.join(FORMATS)}", param="format")
+    require_format(format)
+    delimiter = parse_delimiter(delimiter) if delimiter is not None else None
     if path == "-":
         source: Source = sys.stdin.buffer.read()
         name = "stdin"
         if not source:
             raise DataError("stdin: there is nothing in it; expected rows")
-        format = format or _sniff(first_bytes(source, name), text_column)
+        format = checked_format(name, source, format or _sniff(source, name, text_column, delimiter))
     else:
         source, name = Path(path), path
         require_file(source)
-        format = format or format_of(path)
         if not source.is_file():
             source = source.read_bytes()  # a pipe can be read only once
-    if format == "parquet" and is_gzip(source):
+        format = checked_format(path, source, format)
+    if delimiter is not None and format not in DELIMITERS:
+        raise UsageError(f"{name}: {{delimiter}} is for csv and tsv, and this is {format}; omit it", param="delimiter")
+    if sheet is not None and format != "xlsx":
+        raise UsageError(f"{name}: {{sheet}} is for xlsx, and this is {format}; omit it", param="sheet")
+    if format in ("parquet", "xlsx") and is_gzip(source):
         source = unpacked(source, name)
-    opener = {"parquet": open_parquet, "jsonl": open_jsonl, "txt": open_txt}.get(format)
-    return _nonempty(opener(source, name) if opener else open_csv(source, name, format))
+    if format == "xlsx":
+        return _nonempty(open_xlsx(source, name, sheet))
+    opener = {"parquet": open_parquet, "json": open_json, "jsonl": open_jsonl, "txt": open_txt}.get(format)
+    return _nonempty(opener(source, name) if opener else open_csv(source, name, format, delimiter))
 
 
-def format_of(path: str) -> str:
-    """The format that a file's name tells."""
-    suffixes = [s.lower() for s in Path(path).suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-    ending = suffixes[-1][1:] if suffixes else ""
-    ending = {"ndjson": "jsonl", "pq": "parquet", "tab": "tsv"}.get(ending, ending)
-    if ending not in FORMATS:
-        raise DataError(
-            f"{path}: its name does not tell its format; expected it to end in .csv, .tsv, .jsonl, .parquet or .txt "
-            "(and .gz), or the format given as {format}",
-            param="format",
-        )
-    return ending
+def require_format(format: str | None, formats: tuple[str, ...] = FORMATS) -> None:
+    """Raise where a format is asked for that is none."""
+    if format is not None and format not in formats:
+        raise UsageError(f"no such format: {format!r}; expected one of {', '.join(formats)}", param="format")
 
 
 def _nonempty(table: Table) -> Table:
@@ -77,16 +81,24 @@ def _nonempty(table: Table) -> Table:
     return table
 
 
-def _sniff(data: bytes, text_column: str | None) -> str:
-    """The format of data that has no name: parquet by its mark, jsonl by its brace, csv by its header, else txt."""
-    if data.startswith(PARQUET_MAGIC):
-        return "parquet"
-    lines = data[:1_000_000].decode("utf-8-sig", "replace").splitlines()
+def _sniff(source: Source, name: str, text_column: str | None, delimiter: str | None) -> str:
+    """The format of data that has no name: by its mark, its first bracket, or a header that names the texts; or txt."""
+    kind = kind_of(source, name)
+    if kind and kind.format:
+        return kind.format
+    if delimiter:
+        return "csv"
+    lines = first_bytes(source, name).decode("utf-8-sig", "replace").splitlines()
     first = next((line for line in lines if line.strip()), "")
     if first.lstrip().startswith("{"):
-        return "jsonl"
-    for format, separator in SEPARATORS.items():
+        several = sum(bool(line.strip()) for line in lines) > 1
+        return "jsonl" if several and first.rstrip().endswith("}") else "json"
+    if first.lstrip().startswith("["):
+        rest = "".join(lines[:2]).lstrip()[1:].lstrip()
+        if rest[:1] in ('"', "{"):
+            return "json"
+    for separator in TRIED:
         header = next(csv.reader([first], delimiter=separator))
-        if "text" in header or text_column in header:
-            return format
+        if "text" in header or (text_column and text_column in header):
+            return "tsv" if separator == "\t" else "csv"
     return "txt"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from strays.errors import DataError, first_line
-from strays.tables.lines import Lines, line_table
+from strays.tables.lines import Lines, Reading, row_table
 from strays.tables.source import Source
 from strays.tables.table import BLOCK_CELLS, JSON_TEXT, Table, require_few_columns
 
@@ -27,25 +27,31 @@ def open_jsonl(source: Source, name: str) -> Table:
             if not line.strip():
                 continue
             try:
-                record = json.loads(line, parse_constant=_no_constant)
-                if line.count("[") + line.count("{") > DEEPEST_JSON and _depth(record) > DEEPEST_JSON:
-                    raise ValueError(f"nested more than {DEEPEST_JSON} deep")
-                if "\\ud" in line.lower():  # half a surrogate pair fits in no UTF-8 file; it becomes a question mark
-                    record = json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
+                record = sound(json.loads(line, parse_constant=no_constant), line)
             except (ValueError, RecursionError) as error:
                 raise DataError(
                     f"{name}, line {number}: not JSON ({first_line(error):.200}); expected one object a line"
                 ) from error
             if not isinstance(record, dict):
+                hint = "; a file that is one list is read as json ({format})" if number == 1 else ""
                 raise DataError(
                     f"{name}, line {number}: a JSON {type(record).__name__}; expected an object such as "
-                    '{"text": "..."} on every line'
+                    f'{{"text": "..."}} on every line{hint}',
+                    param="format",
                 )
             yield record
 
-    # Columns and their types are known only when every line has been seen, so the file is read twice.
+    def reading() -> Reading:
+        lines = Lines(source, name)
+        return Reading(records(lines), lambda: lines.bytes_read)
+
+    return record_table(name, "jsonl", reading)
+
+
+def record_table(name: str, format: str, reading: Callable[[], Reading]) -> Table:
+    """A table of objects; columns and their types are known only when all have been seen, so they are read twice."""
     kinds: dict[str, set[str]] = {}
-    for record in records(Lines(source, name)):
+    for record in reading().rows:
         for key, value in record.items():
             kinds.setdefault(key, set()).add(_kind(value))
         require_few_columns(len(kinds), name)
@@ -58,10 +64,20 @@ def open_jsonl(source: Source, name: str) -> Table:
                 values = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
             yield values
 
-    return line_table(source, name, "jsonl", schema, records, columns, BLOCK_CELLS // max(len(schema), 1))
+    return row_table(name, format, schema, reading, columns, BLOCK_CELLS // max(len(schema), 1))
 
 
-def _no_constant(constant: str) -> None:
+def sound(value: Any, text: str) -> Any:
+    """A value that can be written again, read from this text; ValueError where it cannot."""
+    if text.count("[") + text.count("{") > DEEPEST_JSON and _depth(value) > DEEPEST_JSON:
+        raise ValueError(f"nested more than {DEEPEST_JSON} deep")
+    if "\\ud" in text.lower():  # half a surrogate pair fits in no UTF-8 file; it becomes a question mark
+        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return value
+
+
+def no_constant(constant: str) -> None:
+    """Refuse NaN and infinity, which Python takes for JSON."""
     raise ValueError(f"{constant} is not JSON")
 
 

@@ -54,10 +54,14 @@ def first_bytes(source: Source, name: str, most: int = 1_000_000) -> bytes:
         raise DataError(f"{name}: {what}; download or copy the file again") from error
 
 
+def size_of(source: Source) -> int:
+    """How many bytes a source has, packed as it is."""
+    return len(source) if isinstance(source, bytes) else source.stat().st_size
+
+
 def unpacked(source: Source, name: str) -> bytes:
     """All that a source holds, unpacked, unless that is suspiciously much."""
-    size = len(source) if isinstance(source, bytes) else source.stat().st_size
-    most = max(MOST_UNPACKED * size, UNPACKED_AT_LEAST)
+    most = max(MOST_UNPACKED * size_of(source), UNPACKED_AT_LEAST)
     data = first_bytes(source, name, most + 1)
     if len(data) > most:
         raise DataError(f"{name}: unpacks to more than {MOST_UNPACKED} times its size; unpack it first, with gunzip")

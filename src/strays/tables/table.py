@@ -8,7 +8,8 @@ from typing import Self
 
 import pyarrow as pa
 
-from strays.errors import DataError
+from strays.errors import DataError, Note
+from strays.tables.text_column import TextColumn, choose_column, likeliest, strings_of
 
 # Marks a column whose strings are JSON texts of values that Arrow has no one type for.
 JSON_TEXT = {b"strays": b"json"}
@@ -36,6 +37,10 @@ class Table:
     format: str
     schema: pa.Schema
     open_batches: Callable[[int], Iterator[pa.RecordBatch]]
+    # What separates the values of a line, where that is how they are separated.
+    delimiter: str | None = None
+    # What a user should know about how it was read.
+    notes: tuple[Note, ...] = ()
 
     @classmethod
     def of(cls, rows: pa.Table, name: str = "table") -> Self:
@@ -56,21 +61,32 @@ class Table:
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def text_column(self, asked: str | None = None, *, besides: tuple[str | None, ...] = ()) -> str:
-        """The column with the texts: the one asked for, the one called text, or the only one it can be."""
+        """The name of the column with the texts, see choose_text_column."""
+        return self.choose_text_column(asked, besides=besides).name
+
+    def choose_text_column(self, asked: str | None = None, *, besides: tuple[str | None, ...] = ()) -> TextColumn:
+        """The column with the texts: the one asked for, the one called text, or what names and values tell.
+
+        An error where that is not clear; `besides` are columns that hold something else.
+        """
         if asked is not None:
             self.require_column(asked, param="text_column")
-            return self._require_texts(asked)
+            return TextColumn(self._require_texts(asked))
         named = [name for name in self.columns if name.casefold() == "text"]
         if len(named) == 1:
-            return self._require_texts(named[0])
+            return TextColumn(self._require_texts(named[0]))
         possible = [n for n in self.columns if n not in besides and _is_text(self.schema.field(n))]
-        if len(possible) > 1 and (first := next(self.batches(), None)) is not None:
-            possible = [name for name in possible if not _is_numeric(first.column(name))]
-        if len(possible) == 1:
-            return possible[0]
-        what = "several columns could hold the texts" if possible else "no column holds texts"
+        possible = [name for name in possible if name.casefold() != "id"] or possible
+        if len(self.columns) == len(possible) == 1:
+            return TextColumn(possible[0])
+        batch = next(self.batches(), None) if possible else None
+        strings = strings_of(batch, possible) if batch is not None else dict[str, list[str | None]]()
+        if chosen := choose_column(strings, of=len(self.columns)):
+            return chosen
+        what = "several columns could hold the texts" if strings else "no column holds texts"
+        example = f", for example {likeliest(strings)!r:.60}" if strings else ""
         raise DataError(
-            f"{self.name}: {what}; its columns are {self._listed()}. Name the right one with {{text_column}}",
+            f"{self.name}: {what}; its columns are {self._listed()}. Name the right one with {{text_column}}{example}",
             param="text_column",
         )
 
@@ -119,13 +135,3 @@ def texts_of(batch: pa.RecordBatch, column: str) -> list[str | None]:
 def _is_text(field: pa.Field) -> bool:
     type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     return field.metadata != JSON_TEXT and type_ in (pa.string(), pa.large_string(), pa.string_view())
-
-
-def _is_numeric(column: pa.Array) -> bool:
-    """Whether all that the column's strings hold are numbers."""
-    try:
-        for value in column.to_pylist():
-            float(value or 0)
-    except ValueError:
-        return False
-    return True

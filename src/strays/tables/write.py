@@ -1,4 +1,4 @@
-"""Files of rows out: csv, tsv, jsonl or parquet, gzip-compressed where the name ends in .gz, or stdout.
+"""Files of rows out: csv, tsv, json, jsonl, parquet or xlsx, gzip-compressed where the name ends in .gz, or stdout.
 
 A file appears under its name only when it is complete: it is written beside it and then renamed, so that a failure
 leaves whatever was there before.
@@ -6,16 +6,14 @@ leaves whatever was there before.
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
-import math
 import re
 import sys
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import date, datetime, time
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -25,17 +23,17 @@ import pyarrow.parquet as pq
 
 from strays.errors import DataError, UsageError, first_line
 from strays.files import replace_file
-from strays.tables.read import format_of
-from strays.tables.read_csv import SEPARATORS
+from strays.tables.delimiter import DELIMITERS
+from strays.tables.formats import format_of
 from strays.tables.table import JSON_TEXT
+from strays.tables.values import cell_text, pieces, plain
+from strays.tables.write_xlsx import count_xlsx_rows, xlsx_writer
 
-OUTPUT_FORMATS = ("csv", "tsv", "jsonl", "parquet")
+OUTPUT_FORMATS = ("csv", "tsv", "json", "jsonl", "parquet", "xlsx")
 # A spreadsheet runs a cell that begins with one of these as a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 # Rows of one parquet row group, and bytes, so that long rows do not pile up; more than any part of a job has.
 ROW_GROUP, ROW_GROUP_BYTES = 65_536, 2**27
-# What is turned into Python's values at once.
-WRITTEN_BYTES, WRITTEN_CELLS = 2**22, 200_000
 # Bytes read back at once to count rows.
 BLOCK = 2**20
 
@@ -44,17 +42,25 @@ WriteBatch = Callable[[pa.RecordBatch], None]
 
 @contextmanager
 def open_writer(
-    path: str, schema: pa.Schema, format: str | None = None, *, safe_cells: bool = False
+    path: str,
+    schema: pa.Schema,
+    format: str | None = None,
+    *,
+    safe_cells: bool = False,
+    delimiter: str | None = None,
 ) -> Iterator[WriteBatch]:
     """A function that writes record batches to a file; '-' is stdout. The file is complete or not there at all.
 
-    safe_cells puts an apostrophe before csv and tsv texts that a spreadsheet would run as formulas.
+    safe_cells puts an apostrophe before csv and tsv texts that a spreadsheet would run as formulas; a delimiter is used
+    where values are separated by one.
     """
     format = output_format(path, format)
-    make = {"parquet": _parquet_writer, "jsonl": _jsonl_writer}.get(format)
+    make = {"parquet": _parquet_writer, "jsonl": _jsonl_writer, "json": _json_writer, "xlsx": xlsx_writer}.get(format)
     with (
         complete_file(path) as file,
-        make(file, schema) if make else _csv_writer(file, schema, SEPARATORS[format], safe_cells) as write_batch,
+        make(file, schema)
+        if make
+        else _csv_writer(file, schema, delimiter or DELIMITERS[format], safe_cells) as write_batch,
     ):
 
         def write(batch: pa.RecordBatch) -> None:
@@ -71,8 +77,8 @@ def output_format(path: str, format: str | None = None) -> str:
     format = format or format_of(path)
     if format not in OUTPUT_FORMATS:
         raise UsageError(f"{path}: cannot write {format}; expected one of {', '.join(OUTPUT_FORMATS)}")
-    if format == "parquet" and path.endswith(".gz"):
-        raise UsageError(f"{path}: parquet is compressed already; remove .gz from the name")
+    if format in ("parquet", "xlsx") and path.endswith(".gz"):
+        raise UsageError(f"{path}: {format} is compressed already; remove .gz from the name")
     return format
 
 
@@ -122,86 +128,66 @@ def _parquet_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
 
 @contextmanager
 def _jsonl_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
-    json_columns = [field.name for field in schema if field.metadata == JSON_TEXT]
+    objects = _as_objects(schema)
 
     def write(batch: pa.RecordBatch) -> None:
-        for rows in _pieces(batch):
-            for values in rows:
-                row = dict(zip(schema.names, values, strict=True))
-                for name in json_columns:
-                    row[name] = None if row[name] is None else json.loads(row[name])
-                line = json.dumps(_plain(row), ensure_ascii=False, allow_nan=False)
-                file.write(line.encode("utf-8") + b"\n")
+        for line in objects(batch):
+            file.write(line + b"\n")
 
     yield write
 
 
 @contextmanager
-def _csv_writer(file: IO[bytes], schema: pa.Schema, separator: str, safe_cells: bool) -> Iterator[WriteBatch]:
+def _json_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
+    """One list, with an object on every line but the first and the last."""
+    objects, before = _as_objects(schema), b"\n"
+
+    def write(batch: pa.RecordBatch) -> None:
+        nonlocal before
+        for line in objects(batch):
+            file.write(before + line)
+            before = b",\n"
+
+    file.write(b"[")
+    yield write
+    file.write(b"\n]\n")
+
+
+def _as_objects(schema: pa.Schema) -> Callable[[pa.RecordBatch], Iterator[bytes]]:
+    json_columns = [field.name for field in schema if field.metadata == JSON_TEXT]
+
+    def objects(batch: pa.RecordBatch) -> Iterator[bytes]:
+        for rows in pieces(batch):
+            for values in rows:
+                row = dict(zip(schema.names, values, strict=True))
+                for name in json_columns:
+                    row[name] = None if row[name] is None else json.loads(row[name])
+                yield json.dumps(plain(row), ensure_ascii=False, allow_nan=False).encode("utf-8")
+
+    return objects
+
+
+@contextmanager
+def _csv_writer(file: IO[bytes], schema: pa.Schema, delimiter: str, safe_cells: bool) -> Iterator[WriteBatch]:
     # The csv module leaves a lone carriage return unquoted, and then cannot read its own line again.
-    needs_quotes = re.compile(f'[{separator}"\r\n]').search
+    needs_quotes = re.compile(f'[{re.escape(delimiter)}"\r\n]').search
 
     def cell(value: Any) -> str:
-        text = _cell_text(value)
+        text = cell_text(value)
         if safe_cells and isinstance(value, str) and text.startswith(FORMULA_STARTS):
             text = "'" + text
         return '"' + text.replace('"', '""') + '"' if needs_quotes(text) else text
 
     def put(rows: Iterable[Iterable[Any]]) -> None:
-        lines = (separator.join(map(cell, row)) or '""' for row in rows)
+        lines = (delimiter.join(map(cell, row)) or '""' for row in rows)
         file.write("".join(line + "\n" for line in lines).encode("utf-8"))
 
     def write(batch: pa.RecordBatch) -> None:
-        for rows in _pieces(batch):
+        for rows in pieces(batch):
             put(rows)
 
     put([schema.names])
     yield write
-
-
-def _pieces(batch: pa.RecordBatch) -> Iterator[Iterable[tuple[Any, ...]]]:
-    """The rows of a batch as Python's values, in pieces that take little memory."""
-    cells = len(batch) * max(batch.num_columns, 1)
-    pieces = 1 + max(batch.nbytes // WRITTEN_BYTES, cells // WRITTEN_CELLS)
-    step = max(1, len(batch) // pieces)
-    for start in range(0, len(batch), step):
-        yield zip(*map(_values, batch.slice(start, step).columns), strict=True)
-
-
-def _values(column: pa.Array) -> list[Any]:
-    """A column's values; what Python has no value for, such as dates after the year 9999, as Arrow writes them."""
-    try:
-        return list(column.to_pylist())
-    except (ValueError, OverflowError, pa.ArrowException) as error:
-        try:
-            return list(column.cast(pa.string()).to_pylist())
-        except pa.ArrowException:
-            raise DataError(
-                f"a column of {column.type!s:.200} has values that this format cannot hold ({first_line(error):.200}); "
-                "write parquet, or remove the column"
-            ) from error
-
-
-def _cell_text(value: Any) -> str:
-    if value is None:
-        return ""
-    plain = repr(value) if isinstance(value, float) else _plain(value)
-    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON can hold it: dates by their ISO form, bytes by their base64, NaN and infinity as null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode("ascii")
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 def count_rows(path: str, format: str) -> int:
@@ -209,12 +195,16 @@ def count_rows(path: str, format: str) -> int:
     try:
         if format == "parquet":
             return int(pq.read_metadata(path).num_rows)
+        if format == "xlsx":
+            return count_xlsx_rows(path)
         with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as file:
             blocks = iter(partial(file.read, BLOCK), b"")
             if format == "jsonl":
                 return sum(block.count(b"\n") for block in blocks)
+            if format == "json":
+                return sum(block.count(b"\n") for block in blocks) - 2  # without the brackets
             return _csv_lines(blocks) - 1  # without the names of the columns
-    except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, pa.ArrowException) as error:
         raise DataError(f"{path}: could not be read back to check it ({first_line(error)}); score again") from error
 
 

@@ -69,13 +69,13 @@ def test_score_writes_parts_and_goes_on(file: Path, model: Path, strays: Run) ->
     (file.parent / "in").mkdir()
     for name in ("a.csv", "b.csv"):
         (file.parent / "in" / name).write_bytes(file.read_bytes())
-    (file.parent / "in" / "notes.md").touch()
+    (file.parent / "in" / "README.md").touch()
     command = ["score", file.parent / "in", "--model", model, "--out", file.parent / "out", "--part-rows", 50]
     first = strays(*command)
     assert first.code == 0, first.err
     assert "170 rows to" in first.err
     assert "4 parts of 2 files; row counts match" in first.err
-    assert "1 files of other formats were ignored: notes.md" in first.err
+    assert "1 files of other formats were ignored: README.md" in first.err
     assert "all 170 rows were in" in strays(*command).err
     (file.parent / "out" / "a-00000.csv").unlink()
     ran = strays(*command)

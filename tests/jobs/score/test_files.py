@@ -98,7 +98,7 @@ def test_a_small_job_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyP
             "in",
             "all.csv",
             DataError,
-            r"b\.jsonl.* differ from those of .*Write to a folder: a name for out that ends in a slash",
+            r"b\.jsonl.* differ from those of .*Score them to a folder: a name for out that ends in a slash",
         ),
         ("in", "-", UsageError, "a folder cannot be read from or written to a pipe"),
         ("in.csv", "in.csv", UsageError, "is the input itself"),

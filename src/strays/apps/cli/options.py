@@ -11,28 +11,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from strays.detectors import DETECTORS
-from strays.errors import UsageError
+from strays.errors import Note, UsageError
 
 if TYPE_CHECKING:
     from strays.model import TextOutlierDetector
+    from strays.tables import Table
 
 File = Annotated[
     str,
-    Argument(metavar="FILE", help="csv, tsv, jsonl, parquet or txt (one text per line), also .gz; - reads stdin."),
+    Argument(
+        metavar="FILE",
+        help="csv, tsv, json, jsonl, parquet, xlsx or txt (one text per line), also .gz; a folder of such files, or of "
+        "documents (one file is one text); - reads stdin.",
+    ),
 ]
 Model = Annotated[str, Option("--model", help="Folder of the model.", metavar="DIR")]
 TextColumn = Annotated[
-    str | None, Option(help="Column with the texts. Default: the one named text, or the only one with texts.")
+    str | None,
+    Option(help="Column with the texts. Default: told by names and contents, or an error if that is not clear."),
 ]
 IdColumn = Annotated[
     str | None,
     Option(help="Column to call rows by. Default: one named id, if it tells all rows apart; else row numbers."),
 ]
 Known = Annotated[str | None, Option(help="File of texts known to be anomalies.", metavar="FILE")]
-Format = Annotated[str | None, Option(help="Format of FILE. Default: told by its name.")]
 Strict = Annotated[bool, Option("--strict", help="Fail on rows without a text instead of passing them through.")]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
-OutFormat = Annotated[str | None, Option(help="Format of the output. Default: told by its name.")]
+OutFormat = Annotated[
+    str | None,
+    Option(help="csv, tsv, json, jsonl, parquet or xlsx. Default: told by the output's name."),
+]
 SafeCells = Annotated[
     bool,
     Option(
@@ -50,6 +58,24 @@ Device = Annotated[str, Option(help="auto, cpu, cuda or mps.")]
 DetectorName = Annotated[str, Option("--detector", help=f"{', '.join(DETECTORS)}.")]
 Seed = Annotated[int, Option(help="Seed of all random numbers.", min=0)]
 Port = Annotated[int, Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file is to be read."""
+
+    format: Annotated[
+        str | None,
+        Option(
+            help="Format of FILE: csv, tsv, json, jsonl, parquet, xlsx, txt, or documents for a folder in which every "
+            "file is one text. Default: told by its name."
+        ),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        Option(help="Delimiter of csv, such as ; or | or tab. Default: told by the first rows.", metavar="CHARACTER"),
+    ] = None
+    sheet: Annotated[str | None, Option(help="Sheet of xlsx. Default: the first.", metavar="NAME")] = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +104,11 @@ class LabelOptions:
             metavar="COLUMN=VALUE",
         ),
     ] = None
+
+    @property
+    def columns(self) -> tuple[str | None, ...]:
+        """The columns that hold them."""
+        return (self.label_column, *(pair.partition("=")[0] for pair in self.normal or ()))
 
     def given(self) -> dict[str, Any]:
         """As the jobs take them."""
@@ -149,6 +180,31 @@ def loaded_model(folder: str, device: str, rules: dict[str, Any]) -> TextOutlier
 
     model = TextOutlierDetector.load(folder, device=device)
     return model.set_threshold(**rules) if rules else model
+
+
+def opened(
+    file: str, reading: ReadOptions, text_column: str | None, besides: tuple[str | None, ...]
+) -> tuple[Table, str]:
+    """The table that a user names and its column of texts; how they were found is said where it was not told.
+
+    `besides` are columns that hold something else.
+    """
+    from strays.tables import open_table
+
+    table = open_table(file, **vars(reading), text_column=text_column)
+    for note in table.notes:
+        tell(note)
+    column = table.choose_text_column(text_column, besides=besides)
+    if chosen := column.note():
+        tell(chosen)
+    return table, column.name
+
+
+def tell(note: Note) -> None:
+    """Say a note on stderr, in the words of the command line."""
+    from strays.apps.cli import terminal
+
+    terminal.say(note.named(lambda name: named([name])))
 
 
 def known_texts(file: str | None, text_column: str | None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ from strays.apps.review.learner import Learner
 from strays.apps.review.store import MOST_ROWS, Entry, LabelStore
 from strays.detectors import detector_class
 from strays.encoders import LoadedEncoder, load_encoder
-from strays.errors import DataError, ModelError, StraysWarning, UsageError
+from strays.errors import DataError, ModelError, Note, StraysWarning, UsageError
 from strays.jobs.columns import NormalValues
 from strays.jobs.corpus import Corpus, read_corpus
 from strays.jobs.score import OpenProgress
 from strays.model import TextOutlierDetector
 from strays.model.scoring import embed
-from strays.tables import open_table
+from strays.tables import Table, open_table
 
 ENDING = ".strays"
 
@@ -56,12 +57,15 @@ def open_desk(
     normal: NormalValues | None = None,
     id_column: str | None = None,
     format: str | None = None,
+    delimiter: str | None = None,
+    sheet: str | None = None,
     encoder: dict[str, Any] | None = None,
     detector: str | None = None,
     device: str = "auto",
     seed: int = 0,
     every: int = 5,
     progress: OpenProgress,
+    tell: Callable[[Note], object] = lambda note: None,
 ) -> Desk:
     """A desk with its first ranking made. `encoder` are settings that were asked for, which must be the project's."""
     path = project_of(file, project)
@@ -73,7 +77,10 @@ def open_desk(
         raise UsageError(f"{file} is a project, which has no columns; name the file of texts to read it anew")
     store = LabelStore(path) if path.exists() else None
     try:
-        corpus = None if is_project(file) else _read(file, format, columns, store)
+        corpus = None
+        if not is_project(file):
+            table = open_table(file, format, text_column=text_column, delimiter=delimiter, sheet=sheet)
+            corpus = _read(table, columns, store, tell)
         base, used = _encoder(store, model, encoder or {}, device)
         if base:
             _check_base(base, detector)
@@ -141,13 +148,19 @@ def _put(store: LabelStore, file: str, corpus: Corpus | None, known: list[str]) 
         store.put_texts(_with_known(list(store.texts().values()), known))
 
 
-def _read(file: str, format: str | None, columns: dict[str, Any], store: LabelStore | None) -> Corpus:
+def _read(table: Table, columns: dict[str, Any], store: LabelStore | None, tell: Callable[[Note], object]) -> Corpus:
     """The texts of a table; rows are called by the column asked for now, or else when the project was last opened."""
-    table = open_table(file, format, text_column=columns["text_column"])
     before = store.settings().get("id_column") if store else None
     if columns["id_column"] is None and before in table.columns:
         columns = columns | {"id_column": before}
-    return read_corpus(table, **columns)
+    normal = columns["normal"].column if columns["normal"] else None
+    column = table.choose_text_column(
+        columns["text_column"], besides=(columns["label_column"], normal, columns["id_column"])
+    )
+    for note in (*table.notes, column.note()):
+        if note:
+            tell(note)
+    return read_corpus(table, **columns | {"text_column": column.name})
 
 
 def _distinct(corpus: Corpus) -> list[Entry]:

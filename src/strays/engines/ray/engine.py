@@ -18,7 +18,7 @@ from strays.engines.ray.connection import SECONDS_TO_ANSWER, connected, host_and
 from strays.engines.ray.nodes import Actor, read_chunks, result_of
 from strays.errors import ClusterError, StraysError, StraysWarning, UsageError, first_line
 from strays.jobs.score import DoneChunk, Plan, Remaining, RowProgress, Scorer
-from strays.jobs.score.plan import open_input
+from strays.jobs.score.plan import open_once
 
 # A job is given up when so many rounds in a row lost a worker before the next chunk was done.
 MOST_LOSSES = 3
@@ -187,7 +187,7 @@ def encoders_in(model: Scorer) -> list[Any]:
 def _may_have_rows(rest: Remaining, plan: Plan) -> bool:
     """Whether a file is worth a cluster; if it cannot be read, a reader will say so in its turn."""
     try:
-        return rest.state[0] > SMALL or open_input(rest.file, in_folder=plan.in_folder, tables={}) is not None
+        return rest.state[0] > SMALL or open_once(rest.file, in_folder=plan.in_folder, tables={}) is not None
     except StraysError:
         return True
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from strays.errors import DataError, UsageError
+from strays.errors import DataError, Note, UsageError
 from strays.jobs.corpus import no_text
 from strays.jobs.score import rows
 from strays.jobs.score.job import Job
@@ -29,14 +29,19 @@ def score_files(
     engine: Engine,
     text_column: str | None = None,
     format: str | None = None,
+    delimiter: str | None = None,
+    sheet: str | None = None,
     out_format: str | None = None,
     part_rows: int | None = None,
     strict: bool = False,
     safe_cells: bool = False,
     restart: bool = False,
     progress: RowProgress | None = None,
+    tell: Callable[[Note], object] = lambda note: None,
 ) -> ScoreSummary:
-    """Score the rows of a file, of all files in a folder, or of stdin ('-'), and write them with their scores.
+    """Score the rows of a file, of a folder, or of stdin ('-'), and write them with their scores.
+
+    A folder holds files of rows, or documents, each of which is one text. `tell` gets notes on how they are read.
 
     `engine` does the work: strays.engines.LocalEngine() in this process, strays.engines.RayEngine() on a cluster. `out`
     is a file, stdout ('-'), or a folder: one that exists, a name that ends in a slash, or, if the source is a folder, a
@@ -62,7 +67,7 @@ def score_files(
         model=model,
         source=source,
         out=out,
-        inputs=InputFiles([], []) if piped else find_files(source, format),
+        inputs=InputFiles([], []) if piped else find_files(source, format, delimiter=delimiter, sheet=sheet),
         text_column=text_column,
         out_format=out_format,
         part_rows=part_rows,
@@ -71,9 +76,10 @@ def score_files(
         restart=restart,
         progress=progress or RowProgress(),
         engine=engine,
+        tell=tell,
     )
     if piped:
-        table = open_table(source, format, text_column=text_column)
+        table = open_table(source, format, text_column=text_column, delimiter=delimiter, sheet=sheet)
         with job.progress.bar("scoring", 0, None):
             return _score_pipe(job, table)
     return score_to_folder(job) if to_folder else score_to_file(job)
@@ -85,7 +91,11 @@ def _is_pipe(path: str) -> bool:
 
 def _score_pipe(job: Job, table: Table) -> ScoreSummary:
     """Score every row of a table and write all its columns and the scores, a batch at a time."""
-    model, column = job.model, table.text_column(job.text_column)
+    model, chosen = job.model, table.choose_text_column(job.text_column)
+    column = chosen.name
+    for note in (*table.notes, chosen.note()):
+        if note:
+            job.tell(note)
     out_format = rows.stream_format(table, job.out, job.out_format)
     schema = rows.check_output(table, job.out, out_format, estimates=model.estimates)
 
@@ -105,7 +115,8 @@ def _score_pipe(job: Job, table: Table) -> ScoreSummary:
         flagged = rows.flag_rows(model, whole)
         return rows.write_scored(table, job.out, flagged, out_format=out_format, safe_cells=job.safe_cells)
     parts = ((batch, rows.flag_rows(model, scores)) for batch, scores in scored())
-    return rows.write_scored_rows(job.out, schema, out_format, job.safe_cells, parts)
+    delimiter = rows.kept_delimiter(table, job.out, out_format)
+    return rows.write_scored_rows(job.out, schema, out_format, job.safe_cells, parts, delimiter)
 
 
 def _names_a_folder(out: str, source: str) -> bool:

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from strays import __version__
-from strays.errors import DataError, NoRowsError
+from strays.errors import DataError, NoRowsError, Note
 from strays.jobs.score.chunks import DoneChunk, Key, Remaining
 from strays.jobs.score.manifest import Manifest
-from strays.jobs.score.plan import ChunkWriter, Engine, Plan, open_input
+from strays.jobs.score.plan import ChunkWriter, Engine, Plan, open_once
 from strays.jobs.score.progress import RowProgress
 from strays.jobs.score.rows import Scorer, flag_rows
 from strays.model.scores import RawScores, Scores
@@ -43,6 +43,8 @@ class Job:
     restart: bool
     progress: RowProgress
     engine: Engine
+    # Takes what a user should know of how the files are read.
+    tell: Callable[[Note], object]
     # Sizes and times of change of the files, as this run found them.
     states: dict[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -53,14 +55,15 @@ class Job:
         The text column is the one named; else the first file tells which, and all files must have it.
         """
         in_folder, tables = Path(self.source).is_dir(), dict[str, Table]()
-        text_column = self.text_column
-        for file in self.inputs.files if text_column is None else ():
-            if table := open_input(file, in_folder=in_folder, tables=tables):
-                text_column = table.text_column()
-                break
-        if text_column is None:
+        opened = (open_once(file, in_folder=in_folder, tables=tables) for file in self.inputs.files)
+        first = next((table for table in opened if table), None)
+        if first is None:
             raise no_rows(self.source)
-        return Plan(text_column, self.part_rows, self.strict, in_folder, tables=tables)
+        column = first.choose_text_column(self.text_column)
+        for note in (*self.inputs.notes, *first.notes, column.note()):
+            if note:
+                self.tell(note)
+        return Plan(column.name, self.part_rows, self.strict, in_folder, tables=tables)
 
     def header(self) -> dict[str, Any]:
         """What must stay the same until a job is done, as plain data."""
@@ -70,10 +73,17 @@ class Job:
             "model": self.model.fingerprint,
             "threshold": f"{threshold.rule}={threshold.value!r}",
             "text_column": self.plan.text_column,
+            "delimiter": self._delimiter,
             "out_format": self.out_format,
             "safe_cells": self.safe_cells,
             "part_rows": self.part_rows,
         }
+
+    @property
+    def _delimiter(self) -> str | None:
+        """What separates values in the files, where that is one and the same."""
+        found = {file.delimiter for file in self.inputs.files}
+        return found.pop() if len(found) == 1 else None
 
     def about_rows(self) -> int | None:
         """Rows in all files, if that is known beforehand."""

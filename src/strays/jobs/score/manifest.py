@@ -31,7 +31,7 @@ IN_WORDS = {
     "model": "the model, {cascade} or {recall} (their hash)",
     "threshold": "the threshold",
 }
-PARAMS = ("cascade", "recall", "text_column", "out_format", "safe_cells", "part_rows", "out", "restart")
+PARAMS = ("cascade", "recall", "text_column", "delimiter", "out_format", "safe_cells", "part_rows", "out", "restart")
 
 
 @dataclass(frozen=True)

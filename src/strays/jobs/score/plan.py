@@ -15,7 +15,7 @@ from strays.jobs.score.chunks import DoneChunk, Remaining, ScoredChunk, Task, Wr
 from strays.jobs.score.progress import RowProgress
 from strays.jobs.score.rows import Scorer, flag_rows, score_texts, scored_schema, write_scored_rows
 from strays.model.scores import Scores
-from strays.tables import OUTPUT_FORMATS, Chunk, InputFile, Table, cut, open_table, texts_of
+from strays.tables import DOCUMENTS, OUTPUT_FORMATS, Chunk, InputFile, Table, cut, open_input, texts_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class ChunkWriter:
         path = Path(self.folder) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         schema = scored_schema(rows.schema, task.file.path, estimates=scores.by_full is not None)
-        written = write_scored_rows(str(path), schema, format, self.safe_cells, [(rows, scores)])
+        delimiter = task.file.delimiter if format == task.file.format else None
+        written = write_scored_rows(str(path), schema, format, self.safe_cells, [(rows, scores)], delimiter)
         facts, size = task.facts(scores.anomaly_score), path.stat().st_size
         return WrittenChunk(**facts, out=name, bytes=size, flagged=written.n_flagged, by_full=written.n_by_full)
 
@@ -49,12 +50,12 @@ class Plan:
     strict: bool
     in_folder: bool
     writer: ChunkWriter | None = None
-    # Tables that this process has opened, see open_input.
+    # Tables that this process has opened, see open_once.
     tables: dict[str, Table] = field(default_factory=dict, compare=False, repr=False)
 
     def open(self, file: InputFile) -> Table | None:
         """A file's table, which must have the text column; None for a file in a folder that has no rows."""
-        table = open_input(file, in_folder=self.in_folder, tables=self.tables)
+        table = open_once(file, in_folder=self.in_folder, tables=self.tables)
         if table:
             table.text_column(self.text_column)
         return table
@@ -83,17 +84,17 @@ class Plan:
         return self.writer.write(task, flag_rows(model, scores))
 
 
-def open_input(file: InputFile, *, in_folder: bool, tables: dict[str, Table]) -> Table | None:
+def open_once(file: InputFile, *, in_folder: bool, tables: dict[str, Table]) -> Table | None:
     """A file's table; None for a file in a folder that has no rows. Uses and fills `tables`, by name of the file."""
     if file.name in tables:
         return tables[file.name]
     try:
-        table = open_table(file.path, file.format)
+        table = open_input(file)
     except NoRowsError:
         if in_folder:
             return None
         raise
-    if file.format == "jsonl":  # all of it was read to know its columns
+    if file.format in ("json", "jsonl", "xlsx", DOCUMENTS):  # all of it was read to know its columns, or to check it
         tables[file.name] = table
     return table
 

@@ -119,11 +119,16 @@ def require_free(columns: list[str], name: str, fields: Sequence[pa.Field]) -> N
 
 
 def write_scored_rows(
-    out: str, schema: pa.Schema, format: str | None, safe_cells: bool, parts: Iterable[tuple[pa.Table, Scores]]
+    out: str,
+    schema: pa.Schema,
+    format: str | None,
+    safe_cells: bool,
+    parts: Iterable[tuple[pa.Table, Scores]],
+    delimiter: str | None = None,
 ) -> ScoreSummary:
     """Write rows with their scores beside them to one file, and count them."""
     summary = ScoreSummary()
-    with open_writer(out, schema, format, safe_cells=safe_cells) as write:
+    with open_writer(out, schema, format, safe_cells=safe_cells, delimiter=delimiter) as write:
         for rows, scores in parts:
             for batch in _scored_batches(rows, scores, schema):
                 write(batch)
@@ -152,7 +157,13 @@ def write_scored(
             yield pa.Table.from_batches([batch]), scores[at : at + len(batch)]
             at += len(batch)
 
-    return write_scored_rows(out, scored_schema(table.schema, table.name), out_format, safe_cells, parts())
+    schema = scored_schema(table.schema, table.name)
+    return write_scored_rows(out, schema, out_format, safe_cells, parts(), kept_delimiter(table, out, out_format))
+
+
+def kept_delimiter(table: Table, out: str, out_format: str | None) -> str | None:
+    """The table's own delimiter, where the output has its format; else that of the output's format."""
+    return table.delimiter if output_format(out, out_format) == table.format else None
 
 
 def check_output(table: Table, out: str, out_format: str | None = None, *, estimates: bool = False) -> pa.Schema:
@@ -161,6 +172,8 @@ def check_output(table: Table, out: str, out_format: str | None = None, *, estim
     schema = scored_schema(table.schema, table.name, estimates=estimates)
     if out != "-" and Path(out).exists() and Path(table.name).exists() and Path(out).samefile(table.name):
         raise UsageError(f"{out}: is the input itself; write to another file")
+    if out != "-" and Path(table.name).is_dir() and Path(table.name).resolve() in Path(out).resolve().parents:
+        raise UsageError(f"{out}: is inside the input {table.name} and would become one of its files; write elsewhere")
     if out != "-" and not Path(out).absolute().parent.is_dir():
         raise DataError(f"{out}: there is no folder {Path(out).parent}; create it first")
     return schema
@@ -170,4 +183,4 @@ def stream_format(table: Table, out: str, asked: str | None) -> str | None:
     """For stdout the input's own format, if it holds columns; for files the one that their name tells."""
     if asked or out != "-":
         return asked
-    return table.format if table.format in ("csv", "tsv", "jsonl") else "jsonl"
+    return table.format if table.format in ("csv", "tsv", "json", "jsonl") else "jsonl"

@@ -13,9 +13,9 @@ from strays.errors import DataError
 from strays.jobs.score.chunks import Key, ScoredChunk, require_unchanged
 from strays.jobs.score.job import Job, no_rows, resumable
 from strays.jobs.score.manifest import NAME, Manifest
-from strays.jobs.score.rows import ScoreSummary, scored_schema, write_scored_rows
+from strays.jobs.score.rows import ScoreSummary, kept_delimiter, scored_schema, write_scored_rows
 from strays.model.scores import RawScores, Scores
-from strays.tables import Table, count_rows, output_format
+from strays.tables import Table, count_rows, output_format, require_alike
 
 
 def score_to_file(job: Job) -> ScoreSummary:
@@ -51,14 +51,16 @@ def score_to_file(job: Job) -> ScoreSummary:
         speed = job.progress.rows_per_second
         keys = sorted(manifest.scores if manifest else in_memory)
         scores_of = job.flags(manifest.read_scores if manifest else in_memory.__getitem__, keys)
-        summary = _write(job, schema, format, scores_of)
+        summary = _write(job, schema, format, scores_of, kept_delimiter(first, job.out, format))
         if manifest:
             manifest.remove()
     files, ignored = len(job.inputs.files), tuple(job.inputs.ignored)
     return replace(summary, n_files=files, ignored=ignored, n_resumed_rows=resumed, rows_per_second=speed)
 
 
-def _write(job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], Scores]) -> ScoreSummary:
+def _write(
+    job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], Scores], delimiter: str | None
+) -> ScoreSummary:
     """Read the files once more and write their rows with the scores; then count what was written."""
 
     def parts() -> Iterator[tuple[pa.Table, Scores]]:
@@ -71,7 +73,7 @@ def _write(job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], 
                 job.progress.reach(done)
 
     with job.progress.bar("writing", 0, job.about_rows()):
-        summary = write_scored_rows(job.out, schema, format, job.safe_cells, parts())
+        summary = write_scored_rows(job.out, schema, format, job.safe_cells, parts(), delimiter)
     written = count_rows(job.out, format)
     if written != summary.n_rows:
         raise DataError(f"{job.out}: holds {written:,} rows, but {summary.n_rows:,} were read; the check failed")
@@ -85,17 +87,8 @@ def _tables_alike(job: Job) -> Table:
         table = job.plan.open(file)
         if first is None:
             first = table
-        elif table and not table.schema.equals(first.schema):
-            raise DataError(
-                f"{file.path}: its columns or their types differ from those of {first.name}, and one file cannot hold "
-                f"both; got {_words(table)}, expected {_words(first)}. Write to a folder: a name for {{out}} that ends "
-                "in a slash",
-                param="out",
-            )
+        elif table:
+            require_alike(table, first)
     if first is None:
         raise no_rows(job.source)
     return first
-
-
-def _words(table: Table) -> str:
-    return ", ".join(f"{field.name} ({field.type})" for field in table.schema)

@@ -9,23 +9,23 @@ from strays.apps.cli import options as opt
 
 def evaluate(
     file: opt.File,
+    *,
     model: opt.Model,
     labels: opt.LabelOptions,
     text_column: opt.TextColumn = None,
     device: opt.Device = "auto",
-    format: opt.Format = None,
+    reading: opt.ReadOptions,
     as_json: opt.Json = False,
 ) -> None:
     """Measure a fitted model on labelled rows: MAP, Recall@5, AUC and false alarms."""
     from strays.apps.cli import terminal
     from strays.jobs.evaluate import evaluate_table
     from strays.model import TextOutlierDetector
-    from strays.tables import open_table
 
-    table = open_table(file, format, text_column=text_column)
+    table, column = opt.opened(file, reading, text_column, labels.columns)
     with terminal.progress_bar("scoring") as progress:
         fitted = TextOutlierDetector.load(model, device=device)
-        result = evaluate_table(fitted, table, **labels.given(), text_column=text_column, progress=progress)
+        result = evaluate_table(fitted, table, **labels.given(), text_column=column, progress=progress)
     if as_json:
         terminal.print_json(asdict(result))
     else:

@@ -29,7 +29,7 @@ def fit(
     encoder_options: opt.EncoderOptions,
     precision: opt.Precision = None,
     device: opt.Device = "auto",
-    format: opt.Format = None,
+    reading: opt.ReadOptions,
     strict: opt.Strict = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -38,16 +38,15 @@ def fit(
     from strays.encoders import load_encoder
     from strays.jobs.scan import fit_table
     from strays.model.folder import check_target
-    from strays.tables import open_table
 
     rules = flagging.given()
     check_target(model)
-    table = open_table(file, format, text_column=text_column)
+    table, column = opt.opened(file, reading, text_column, labels.columns)
     fitted, corpus = fit_table(
         table,
         load_encoder(encoder, **vars(encoder_options), precision=precision, device=device),
         detector,
-        text_column=text_column,
+        text_column=column,
         **labels.given(),
         known=opt.known_texts(known, text_column),
         seed=seed,

@@ -31,7 +31,7 @@ def report(
     encoder_options: opt.EncoderOptions,
     precision: opt.Precision = None,
     device: opt.Device = "auto",
-    format: opt.Format = None,
+    reading: opt.ReadOptions,
     strict: opt.Strict = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -40,13 +40,12 @@ def report(
     from strays.encoders import load_encoder
     from strays.jobs.report.report import KEPT_EXAMPLES, Report, check_page
     from strays.jobs.scan import scan_table, scan_with
-    from strays.tables import open_table
 
     rules = flagging.given()
-    table = open_table(file, format, text_column=text_column)
+    table, column = opt.opened(file, reading, text_column, (*labels.columns, id_column))
     check_page(out, table.name)
     progress = terminal.progress_bar
-    shared: dict[str, Any] = {"text_column": text_column, "id_column": id_column, "strict": strict}
+    shared: dict[str, Any] = {"text_column": column, "id_column": id_column, "strict": strict}
     shared |= labels.given()
     if model is not None:
         own = opt.given(known=known, encoder=encoder, detector=detector, **vars(encoder_options), precision=precision)

@@ -12,7 +12,7 @@ from strays.apps.cli import options as opt
 
 def review(
     file: Annotated[
-        str, Argument(help="A file as for scan, or a project file (.strays); - reads stdin.", metavar="FILE")
+        str, Argument(help="A file or folder as for scan, or a project file (.strays); - reads stdin.", metavar="FILE")
     ],
     *,
     project: Annotated[
@@ -36,7 +36,7 @@ def review(
     encoder_options: opt.EncoderOptions,
     precision: opt.Precision = None,
     device: opt.Device = "auto",
-    format: opt.Format = None,
+    reading: opt.ReadOptions,
 ) -> None:
     """Judge the oddest texts of a file in a browser while the model learns from your verdicts."""
     from strays.apps.cli import terminal
@@ -57,13 +57,14 @@ def review(
             text_column=text_column,
             id_column=id_column,
             **labels.given(),
-            format=format,
+            **vars(reading),
             encoder=opt.given(name=encoder, **vars(encoder_options), precision=precision),
             detector=detector,
             device=device,
             seed=seed,
             every=every,
             progress=terminal.progress_bar,
+            tell=opt.tell,
         )
 
         def announce(link: str) -> None:

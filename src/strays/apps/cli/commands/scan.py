@@ -32,7 +32,7 @@ def scan(
     encoder_options: opt.EncoderOptions,
     precision: opt.Precision = None,
     device: opt.Device = "auto",
-    format: opt.Format = None,
+    reading: opt.ReadOptions,
     out_format: opt.OutFormat = None,
     safe_cells: opt.SafeCells = False,
     strict: opt.Strict = False,
@@ -43,10 +43,9 @@ def scan(
     from strays.encoders import load_encoder
     from strays.jobs.scan import scan_table
     from strays.jobs.score import check_output, stream_format, write_scored
-    from strays.tables import open_table
 
     rules = flagging.given()
-    table = open_table(file, format, text_column=text_column)
+    table, column = opt.opened(file, reading, text_column, (*labels.columns, id_column))
     if out:
         out_format = stream_format(table, out, out_format)
         check_output(table, out, out_format)
@@ -60,7 +59,7 @@ def scan(
         table,
         load_encoder(encoder, **vars(encoder_options), precision=precision, device=device),
         detector,
-        text_column=text_column,
+        text_column=column,
         id_column=id_column,
         **labels.given(),
         known=opt.known_texts(known, text_column),

@@ -42,9 +42,7 @@ def _stopped_by_sigterm() -> Iterator[None]:
 
 @_stopped_by_sigterm()
 def score(
-    file: Annotated[
-        str, Argument(help="A file as for scan, or a folder of such files; - reads stdin.", metavar="FILE")
-    ],
+    file: Annotated[str, Argument(help="A file or folder as for scan, of any size; - reads stdin.", metavar="FILE")],
     *,
     model: opt.Model,
     out: Annotated[
@@ -65,7 +63,7 @@ def score(
     ] = None,
     text_column: opt.TextColumn = None,
     device: opt.Device = "auto",
-    format: opt.Format = None,
+    reading: opt.ReadOptions,
     out_format: opt.OutFormat = None,
     part_rows: Annotated[int | None, Option(help="Rows to score and save at a time.", min=1, metavar="N")] = None,
     restart: Annotated[
@@ -99,7 +97,7 @@ def score(
             file,
             out,
             text_column=text_column,
-            format=format,
+            **vars(reading),
             out_format=out_format,
             part_rows=part_rows,
             strict=strict,
@@ -107,6 +105,7 @@ def score(
             restart=restart,
             progress=RowProgress(terminal.progress_bar),
             engine=who,
+            tell=opt.tell,
         )
     except KeyboardInterrupt:
         if "-" not in (file, out):

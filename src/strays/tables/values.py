@@ -1,0 +1,63 @@
+"""Arrow's values as Python's, and as text and JSON can hold them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Iterator
+from datetime import date, datetime, time
+from typing import Any
+
+import pyarrow as pa
+
+from strays.errors import DataError, first_line
+
+# What is turned into Python's values at once.
+WRITTEN_BYTES, WRITTEN_CELLS = 2**22, 200_000
+
+
+def pieces(batch: pa.RecordBatch) -> Iterator[Iterable[tuple[Any, ...]]]:
+    """The rows of a batch as Python's values, in pieces that take little memory."""
+    cells = len(batch) * max(batch.num_columns, 1)
+    pieces = 1 + max(batch.nbytes // WRITTEN_BYTES, cells // WRITTEN_CELLS)
+    step = max(1, len(batch) // pieces)
+    for start in range(0, len(batch), step):
+        yield zip(*map(_values, batch.slice(start, step).columns), strict=True)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """A column's values; what Python has no value for, such as dates after the year 9999, as Arrow writes them."""
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        try:
+            return list(column.cast(pa.string()).to_pylist())
+        except pa.ArrowException:
+            raise DataError(
+                f"a column of {column.type!s:.200} has values that this format cannot hold ({first_line(error):.200}); "
+                "write parquet, or remove the column"
+            ) from error
+
+
+def cell_text(value: Any) -> str:
+    """A value as a cell of csv holds it."""
+    if value is None:
+        return ""
+    simple = repr(value) if isinstance(value, float) else plain(value)
+    return simple if isinstance(simple, str) else json.dumps(simple, ensure_ascii=False)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: dates by their ISO form, bytes by their base64, NaN and infinity as null."""
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    return value if value is None or isinstance(value, str | int) else str(value)
