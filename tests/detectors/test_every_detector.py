@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from strays.detectors import DETECTORS, Detector, detector_class
+from strays.detectors import DETECTORS, AutoDetector, Detector, detector_class
 from strays.errors import DataError, ModelError, StraysWarning, UsageError
 from strays.jobs.metrics import auc
 
@@ -235,3 +235,13 @@ def test_every_detector_documents_its_parameters_and_formula_and_shows_an_exampl
             assert f"{name}" in documented, f"{cls.__name__} does not document {name}"
         assert "T(x)" in sys.modules[cls.__module__].__doc__
         assert ">>> " in cls.__doc__
+
+
+def test_fit_predict_learns_from_the_labels() -> None:
+    """scikit-learn's own fit_predict drops them."""
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(size=(100, 4)), rng.normal(1, 1, size=(20, 4))]
+    y = np.r_[np.zeros(100), -np.ones(20)]
+    detector = AutoDetector()
+    assert np.array_equal(detector.fit_predict(X, y), AutoDetector().fit(X, y).predict(X))
+    assert not np.array_equal(detector.fit_predict(X, y), AutoDetector().fit(X).predict(X))

@@ -80,13 +80,14 @@ def test_processes_tokenize_alike_and_end(tokenizer: object) -> None:
         assert np.array_equal(ours.rows, theirs.rows)
         assert np.array_equal(ours.packed, theirs.packed)
         assert np.array_equal(ours.lengths, theirs.lengths)
+        assert ours.n_cut == theirs.n_cut
     workers = there._workers
     assert workers is not None
     unread = workers.tokenize([["a cat"], ["a dog", "a cow"], ["the cat"]] * 3)
     first = next(unread)
     unread.close()  # what nobody has read must not be taken for the next answer
     again = list(workers.tokenize([["a cat"], ["a dog", "a cow"]]))
-    assert [len(lengths) for lengths, _ in again] == [1, 2]
+    assert [len(lengths) for lengths, *_ in again] == [1, 2]
     assert np.array_equal(again[0][1], first[1])
     workers._processes[0].kill()
     with pytest.raises(EncoderError, match="ended unexpectedly; run the command again"):
@@ -102,7 +103,7 @@ def test_long_texts_do_not_make_processes_and_caller_wait_for_one_another(tokeni
     workers = BatchTokenizer(tokenizer, 512, n_workers=2)._workers
     assert workers is not None
     lists = [["cat " * 150] * 4096] * 5  # far more than a pipe holds, both ways
-    assert [len(lengths) for lengths, _ in workers.tokenize(lists)] == [4096] * 5
+    assert [len(lengths) for lengths, *_ in workers.tokenize(lists)] == [4096] * 5
     workers.close()
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from scipy.stats import false_discovery_control
 
 from strays.errors import UsageError
 from strays.model import calibration
-from strays.model.calibration import Calibration, threshold
+from strays.model.calibration import DEFAULT_THRESHOLD, Calibration, threshold
 
 HELD_OUT = np.array([3.0, 1.0, 2.0, 4.0])
 
@@ -124,11 +126,24 @@ def test_thresholds_that_cannot_be_are_refused(options: dict, message: str) -> N
         threshold(**options)
 
 
-@pytest.mark.parametrize(("n", "rate"), [(4, 0.2), (19, 0.05), (1000, 0.05)])
-def test_the_default_threshold_is_one_the_data_can_tell(n: int, rate: float) -> None:
+@pytest.mark.parametrize(("n", "can_flag"), [(2, False), (18, False), (19, True), (1000, True)])
+def test_by_default_too_few_texts_flag_nothing_and_it_is_said(n: int, can_flag: bool) -> None:
     c = Calibration.from_scores(np.arange(n), np.arange(n))
-    assert c.default_threshold() == threshold(max_false_alarms=rate)
-    assert c.flagged(c.default_threshold(), np.array([n + 1.0])).all()
+    assert c.flagged(DEFAULT_THRESHOLD, np.array([n + 1.0])).all() == can_flag
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        c.warn_if_too_few(n)
+    assert bool(told) != can_flag
+
+
+@pytest.mark.parametrize(("n", "can_flag"), [(19, False), (38, False), (39, True), (1000, True)])
+def test_a_text_of_the_pile_itself_takes_twice_as_many(n: int, can_flag: bool) -> None:
+    c = Calibration.from_scores(np.arange(n), np.arange(n))
+    assert c.flagged(DEFAULT_THRESHOLD, np.arange(n)).any() == can_flag
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        c.warn_if_too_few(n, own=True)
+    assert bool(told) != can_flag
 
 
 def test_a_threshold_says_what_it_flags() -> None:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.stats import false_discovery_control
 
@@ -14,6 +15,7 @@ from strays import TextOutlierDetector, load_encoder
 from strays.detectors import AISVDD, DETECTORS, CentroidDistance, Detector
 from strays.errors import DataError, EncoderError, ModelError, StraysWarning, UsageError
 from strays.jobs.metrics import auc
+from strays.model.calibration import threshold
 from strays.model.folder import load_folder, save_folder
 from tests.conftest import HashEncoder, farm_texts, save_tiny_bert
 
@@ -157,7 +159,9 @@ def test_cross_fitted_scores_are_those_of_detectors_that_did_not_see_the_text() 
 @pytest.mark.parametrize("texts", [["a a", "a a", "b"], ["same"] * 98 + ["other", "third"], ["x", "y", "z"]])
 def test_texts_with_little_variety_can_be_fitted(texts: list[str]) -> None:
     for seed in range(5):
-        model = TextOutlierDetector(HashEncoder(), random_state=seed).fit([*texts, "same b"])
+        model = TextOutlierDetector(HashEncoder(), random_state=seed).fit(
+            [*texts, "same b"], threshold=threshold(top=1)
+        )
         assert np.isfinite(model.training_scores_).all()
 
 
@@ -279,9 +283,96 @@ def test_an_encoder_that_cannot_tell_texts_apart() -> None:
         TextOutlierDetector(BadEncoder(np.ones((5, 3)))).fit(NORMAL[:5])
 
 
-def test_three_texts_are_enough() -> None:
-    model = TextOutlierDetector(HashEncoder()).fit(["a cat", "a dog", "a bird"])
-    assert np.isfinite(model.score(["a cat", "something else"]).p_value).all()
+@pytest.mark.parametrize(("n", "needed"), [(3, 19), (18, 19)])
+def test_three_texts_are_enough_to_rank_but_not_to_flag(n: int, needed: int) -> None:
+    message = f"^{n} texts are too few to flag any text at 5% false alarms: {needed} are needed for new texts, 39 for"
+    with pytest.warns(StraysWarning, match=message) as told:
+        model = TextOutlierDetector(HashEncoder()).fit(NORMAL[:n])
+    assert len(told) == 1
+    assert told[0].message.params == ("top", "flag_rate")  # type: ignore[union-attr]
+    scored = model.score([*NORMAL[:n], *SPAM])
+    assert np.isfinite(scored.p_value).all()
+    assert not scored.flagged.any()
+    assert model.set_threshold(top=2).score([*NORMAL[:n], *SPAM]).flagged.sum() == 2
+
+
+def test_a_network_needs_more_texts_as_it_holds_out_a_fifth() -> None:
+    with pytest.warns(StraysWarning, match="^60 texts are too few .* 95 are needed for new texts, 195 for these"):
+        TextOutlierDetector(HashEncoder(), "deep-svdd").fit(NORMAL[:60])
+
+
+def test_whoever_chose_a_threshold_is_not_told_of_the_default_one() -> None:
+    model = TextOutlierDetector(HashEncoder()).fit(NORMAL[:5], threshold=threshold(top=1))
+    assert model.threshold_ == threshold(top=1)
+    with pytest.warns(StraysWarning, match="max_false_alarms=0.01 is finer than 5 held-out"):
+        TextOutlierDetector(HashEncoder()).fit(NORMAL[:5], threshold=threshold(max_false_alarms=0.01))
+
+
+# ---- fit_predict -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", [None, LABELS])
+def test_fit_predict_flags_the_texts_it_is_given(labels: list | None) -> None:
+    model = TextOutlierDetector(HashEncoder())
+    flags = model.fit_predict(TEXTS, labels)
+    assert set(flags) == {1, -1}
+    assert np.array_equal(flags == -1, model.flag(model.training_scores_).flagged)
+    assert (flags[160:] == -1).sum() >= 4
+    assert TextOutlierDetector(HashEncoder()).fit_predict(TEXTS, threshold=threshold(top=3)).tolist().count(-1) == 3
+
+
+def test_fit_predict_says_when_none_of_its_texts_can_be_flagged() -> None:
+    texts = [*NORMAL[:24], SPAM[0]]
+    with pytest.warns(StraysWarning, match="^25 texts are too few to flag any of them .* 39 for these") as told:
+        flags = TextOutlierDetector(HashEncoder()).fit_predict(texts)
+    assert (len(told), set(flags)) == (1, {1})
+    model = TextOutlierDetector(HashEncoder()).fit(NORMAL[:24])  # enough for new ones
+    assert (model.predict(SPAM) == -1).any()
+
+
+# ---- what is given ---------------------------------------------------------------------------------------------------
+
+
+METHODS = ["fit", "fit_predict", "anomaly_score", "p_value", "predict", "score_samples", "decision_function", "score"]
+
+
+@pytest.mark.parametrize("method", [*METHODS, "explain_many"])
+def test_a_table_is_refused_by_every_method(method: str) -> None:
+    table = pa.table({"id": range(166), "text": TEXTS})
+    with pytest.raises(DataError, match=r"texts is a Table with the columns 'id', 'text'; .*Pass table\[\"text\"\]"):
+        getattr(fitted(), method)(table)
+
+
+def test_explain_takes_one_text() -> None:
+    with pytest.raises(DataError, match=r"text is \['a cat'\] \(list\); expected a string.*explain_many\(texts\)"):
+        fitted().explain(["a cat"])  # type: ignore[arg-type]
+
+
+def test_columns_of_other_libraries_give_the_same_scores() -> None:
+    expected = fitted("centroid", LABELS).anomaly_score(SPAM)
+    for texts, labels in [
+        (np.array(TEXTS), np.array(LABELS, dtype=object)),
+        (pa.array(TEXTS), pa.array(LABELS)),
+        (iter(TEXTS), iter(LABELS)),
+    ]:
+        model = TextOutlierDetector(HashEncoder(), "centroid").fit(texts, labels)  # type: ignore[arg-type]
+        np.testing.assert_allclose(model.anomaly_score(pa.array(SPAM)), expected)
+
+
+def test_indexes_of_pandas_must_agree() -> None:
+    pd = pytest.importorskip("pandas", reason="needs pandas")
+    texts, labels = pd.Series(TEXTS, index=range(5, 171)), pd.Series(LABELS, index=range(5, 171))
+    reversed_ = TextOutlierDetector(HashEncoder(), "centroid").fit(texts[::-1], labels[::-1])
+    assert reversed_.summary_.n_anomaly == 6
+    with pytest.raises(DataError, match=r"different indexes \(at position 0: 5 and 170\).*labels.loc\[texts.index\]"):
+        TextOutlierDetector(HashEncoder(), "centroid").fit(texts, labels[::-1])
+    TextOutlierDetector(HashEncoder(), "centroid").fit(texts, LABELS)  # a list has no index
+
+
+def test_blank_texts_are_texts_and_it_is_said() -> None:
+    with pytest.warns(StraysWarning, match="^2 of the 162 texts are blank"):
+        model = TextOutlierDetector(HashEncoder(), "centroid").fit([*NORMAL[:160], "", " \n"])
+    assert np.isfinite(model.anomaly_score(["", "a cat"])).all()
 
 
 def test_labels_may_be_written_loosely() -> None:

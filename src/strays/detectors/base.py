@@ -84,6 +84,10 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
         self.offset_ = -float(np.quantile(normal_scores, 1 - self.flag_rate, method="midpoint"))
         return self
 
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit, and +1 for normal rows, -1 for flagged ones; scikit-learn's own would drop the labels."""
+        return self.fit(X, y).predict(X)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")
 

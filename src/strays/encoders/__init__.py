@@ -3,6 +3,10 @@
 Each module imports only from those above it:
 
     settings            what decides an embedding, and what a model's own files say of it
+    inputs              what may be given as texts, from whatever library
+    writing_systems     which script texts are in, and which scripts a vocabulary was made for
+    languages           which language texts seem to be in, and the warning where an encoder was not made for it
+    cut_texts           how many texts are longer than an encoder reads, said once
     base                what an encoder promises; calling an encoder, whoever wrote it
     sources             a name -> a local folder with a model's files
     library_errors      errors of torch, transformers and ONNX Runtime -> EncoderError
@@ -10,7 +14,6 @@ Each module imports only from those above it:
     tokenizer           texts -> batches of token ids; tokenizer_workers does it in processes, for a GPU
     cache/              embeddings stored on disk, and the folder for all that can be made again
     runtimes/           batches -> embeddings: ONNX Runtime (the int8 graph is runtimes/onnx_graph.py) or PyTorch
-    writing_systems     whether an encoder was made for the script that texts are in
     transformer         TransformerEncoder: the above, put together
     distill, static     StaticEncoder ('fast'): a table of word pieces distilled from a transformer
 """

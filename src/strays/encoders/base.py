@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from strays.encoders.cut_texts import report_cut_texts
+from strays.encoders.languages import Vocabulary, advice, unknown_language
 from strays.encoders.settings import EncoderSettings
-from strays.errors import DataError
+from strays.errors import DataError, StraysWarning
 
 # Called with (texts done, texts in all) while an encoder works.
 Progress = Callable[[int, int], None]
@@ -49,6 +53,9 @@ class LoadedEncoder(ABC):
     """An encoder that strays loads by name: TransformerEncoder and StaticEncoder."""
 
     settings: EncoderSettings
+    # Whether it warns about languages and counts what it cuts, and what it has warned about.
+    _warns: bool = True
+    _warned: set[str]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.settings.name!r})"
@@ -82,8 +89,27 @@ class LoadedEncoder(ABC):
         return self
 
     def without_warnings(self) -> Self:
-        """The same encoder, but one that does not warn about texts in a script that it was not made for."""
-        return self
+        """The same encoder, but one that warns neither of languages it was not made for nor of texts that it cuts."""
+        other = copy(self)
+        other._warns = False
+        return other
+
+    @property
+    @abstractmethod
+    def _vocabulary(self) -> Vocabulary:
+        """The scripts and languages that it was made for."""
+
+    def _warn_of_language(self, texts: list[str]) -> None:
+        """Warn, once for each, of a language that most texts are in and this encoder was not made for."""
+        language = unknown_language(texts, lambda: self._vocabulary) if self._warns else None
+        if language is not None and language not in self._warned:
+            self._warned.add(language)
+            warnings.warn(StraysWarning(advice(language, self.settings.name), param="encoder"), stacklevel=3)
+
+    def _report_cut(self, n_texts: int, n_cut: int, max_length: int) -> None:
+        """Report how many of the texts that were tokenized are longer than it reads."""
+        if self._warns:
+            report_cut_texts(self.settings.name, max_length, n_texts, n_cut)
 
 
 def encode(encoder: Encoder, texts: Sequence[str], progress: Progress | None = None) -> np.ndarray:
@@ -109,29 +135,6 @@ def stream(encoder: StreamingEncoder, texts: list[str], progress: Progress | Non
 def without_cache(encoder: Encoder) -> Encoder:
     """The same encoder without a cache on disk; an encoder that strays did not load is returned as it is."""
     return encoder.without_cache() if isinstance(encoder, LoadedEncoder) else encoder
-
-
-def check_texts(texts: Sequence[str]) -> list[str]:
-    """The texts as a list of strings; raises an error that names the first entry that is not a string."""
-    if isinstance(texts, str):
-        raise DataError("{texts} is a single string; expected a list of texts. Pass [text]", param="texts")
-    texts = list(texts)
-    if set(map(type, texts)) <= {str}:
-        return texts
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            found = f"{text!r:.60} ({type(text).__name__})"
-            raise DataError(f"{{texts}}[{i}] is {found}; expected a string. Drop or fill it", param="texts")
-    return texts
-
-
-def whole_characters(texts: list[str]) -> list[str]:
-    """A lone surrogate is no character and cannot be tokenized; the replacement keeps the rest of its text."""
-    try:
-        "".join(texts).encode("utf-8")
-    except UnicodeEncodeError:
-        return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-    return texts
 
 
 def check_embeddings(X: np.ndarray, texts: list[str]) -> np.ndarray:

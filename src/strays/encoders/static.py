@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strays.encoders import distill, sources
-from strays.encoders.base import LoadedEncoder, Progress, check_texts, whole_characters
+from strays.encoders.base import LoadedEncoder, Progress
 from strays.encoders.cache import models_folder
+from strays.encoders.inputs import check_texts, whole_characters
+from strays.encoders.languages import Vocabulary
 from strays.encoders.settings import EncoderSettings
 
 if TYPE_CHECKING:
@@ -53,17 +55,23 @@ class StaticEncoder(LoadedEncoder):
         self._normalize = settings.normalize is not False
         self._max_length = settings.max_length or MAX_LENGTH
         self._kept: distill.Distilled | None = None
+        self._warned: set[str] = set()
 
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
         """Embeddings of shape (len(texts), dimension); `progress` counts pieces first while the table is distilled."""
         texts = check_texts(texts)
         self._distil(progress)
+        self._warn_of_language(texts)
+        n_cut = 0
         out = np.empty((len(texts), self.dimension), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             part = texts[start : start + TEXTS_AT_ONCE]
-            out[start : start + len(part)] = self._embed(*self._pieces.of(part))
+            ids, ends, is_cut = self._pieces.of(part)
+            out[start : start + len(part)] = self._embed(ids, ends)
+            n_cut += int(is_cut.sum())
             if progress:
                 progress(start + len(part), len(texts))
+        self._report_cut(len(texts), n_cut, self._max_length)
         return out
 
     @property
@@ -87,6 +95,13 @@ class StaticEncoder(LoadedEncoder):
         if self._kept is None:
             self._kept = distill.load_or_distil(self.folder, self.settings.pooling, models_folder(), progress)
         return self._kept
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_str(self._distil().tokenizer)
+        return Vocabulary(tokenizer.decode_batch([[i] for i in tokenizer.get_vocab().values()]))
 
     @cached_property
     def _pieces(self) -> Pieces:
@@ -115,15 +130,15 @@ class Pieces:
         from tokenizers import Tokenizer
 
         self._tokenizer: Tokenizer = Tokenizer.from_str(tokenizer)
-        self._tokenizer.enable_truncation(max_length)
+        self._tokenizer.enable_truncation(max_length + 1)  # one more shows that a text is too long
         self._max_length = max_length
         self._by_words = cuts_at_spaces(tokenizer)
         self._forget()
 
-    def of(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of all texts in a row, and where each text ends."""
+    def of(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The ids of all texts in a row, where each text ends, and which texts were cut."""
         if not self._by_words:
-            return self._tokenize(texts)
+            return _cut(*self._tokenize(texts), self._max_length)
         words = [text.split(" ") for text in texts]
         with _LOCK:
             numbers = np.fromiter(map(self._number.__getitem__, chain.from_iterable(words)), dtype=np.int64)
@@ -185,11 +200,12 @@ def cuts_at_spaces(tokenizer: str) -> bool:
     return kinds == ["BertNormalizer", "BertPreTokenizer"] and whole
 
 
-def _cut(ids: np.ndarray, ends: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first `most` ids of each text."""
+def _cut(ids: np.ndarray, ends: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first `most` ids of each text, where each text ends then, and which texts had more."""
     starts = np.r_[0, ends[:-1]]
     lengths = ends - starts
-    if lengths.max(initial=0) <= most:
-        return ids, ends
+    is_cut = lengths > most
+    if not is_cut.any():
+        return ids, ends, is_cut
     place = np.arange(len(ids)) - np.repeat(starts, lengths)
-    return ids[place < most], np.cumsum(np.minimum(lengths, most))
+    return ids[place < most], np.cumsum(np.minimum(lengths, most)), is_cut

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from strays.encoders.tokenizer_workers import Tokenized, TokenizerWorkers
+from strays.encoders.tokenizer_workers import Tokenized, TokenizerWorkers, tokenize
 
 # Texts tokenized together.
 PIECE = 4096
@@ -33,6 +33,7 @@ class Batch:
     packed: np.ndarray  # the ids of all texts one after another, int64
     lengths: np.ndarray  # (texts,)
     padding: int
+    n_cut: int = 0  # how many of the texts go on beyond their last token here
 
     @property
     def mask(self) -> np.ndarray:
@@ -71,8 +72,8 @@ class BatchTokenizer:
         at = 0
         with closing(self._tokenized(texts, by_characters)) as tokenized:
             while parts := list(islice(tokenized, self.n_pieces)):
-                lengths, flat = (np.concatenate(part) for part in zip(*parts, strict=True))
-                yield from self._cut(by_characters[at : at + len(lengths)], lengths, flat, tokens_per_batch)
+                lengths, flat, is_cut = (np.concatenate(part) for part in zip(*parts, strict=True))
+                yield from self._cut(by_characters[at : at + len(lengths)], lengths, flat, is_cut, tokens_per_batch)
                 at += len(lengths)
 
     def _tokenized(self, texts: Sequence[str], order: np.ndarray) -> Generator[Tokenized, None, None]:
@@ -85,13 +86,14 @@ class BatchTokenizer:
             yield from ahead(self._tokenize, pieces, 1, 1)
 
     def _tokenize(self, texts: list[str]) -> Tokenized:
-        """How many tokens each text has, and the ids of all of them in one row."""
         if self._fast is not None:
-            ids = [found.ids for found in self._fast.encode_batch_fast(texts)]
-        else:
-            ids = self.tokenizer(texts, truncation=True, max_length=self.max_length)["input_ids"]
+            return tokenize(self._fast, texts)
+        ids = self.tokenizer(texts, truncation=True, max_length=self.max_length)["input_ids"]
         lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
-        return lengths, np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=int(lengths.sum()))
+        is_cut = np.zeros(len(texts), dtype=bool)
+        for i in np.flatnonzero(lengths >= self.max_length).tolist():
+            is_cut[i] = len(self.tokenizer(texts[i], verbose=False)["input_ids"]) > self.max_length
+        return lengths, np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=int(lengths.sum())), is_cut
 
     @cached_property
     def _workers(self) -> TokenizerWorkers | None:
@@ -109,7 +111,9 @@ class BatchTokenizer:
         bare.enable_truncation(self.max_length, direction=self.tokenizer.truncation_side)
         return bare
 
-    def _cut(self, window: np.ndarray, lengths: np.ndarray, flat: np.ndarray, tokens_per_batch: int) -> Iterator[Batch]:
+    def _cut(
+        self, window: np.ndarray, lengths: np.ndarray, flat: np.ndarray, is_cut: np.ndarray, tokens_per_batch: int
+    ) -> Iterator[Batch]:
         first = np.cumsum(lengths) - lengths
         by_tokens = np.argsort(-lengths, kind="stable")
         at, padding = 0, self.tokenizer.pad_token_id or 0
@@ -118,7 +122,7 @@ class BatchTokenizer:
             rows = by_tokens[at : at + max(1, tokens_per_batch // longest)]
             n = lengths[rows]
             shift = np.repeat(first[rows] - (np.cumsum(n) - n), n)
-            yield Batch(window[rows], flat[shift + np.arange(len(shift))], n, padding)
+            yield Batch(window[rows], flat[shift + np.arange(len(shift))], n, padding, int(is_cut[rows].sum()))
             at += len(rows)
 
 

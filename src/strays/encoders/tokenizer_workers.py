@@ -1,7 +1,8 @@
 """Tokenizing in processes of their own, for a GPU that would else wait: Python's lock lets one thread through at once.
 
 A worker is this module run as a program. It is told a tokenizer, then lists of texts as lines of JSON, and answers each
-with how many tokens every text has and all their ids, as int32. It imports neither torch nor transformers.
+with how many tokens every text has, which texts were cut, and all ids, as int32. It imports neither torch nor
+transformers.
 """
 
 from __future__ import annotations
@@ -18,15 +19,19 @@ from contextlib import suppress
 from itertools import chain, cycle
 from pathlib import Path
 from threading import Lock
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from strays.errors import EncoderError
 
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
 PIPE_BYTES = 2**20
 HEAD = struct.Struct("=qq")  # texts, tokens
-Tokenized = tuple[np.ndarray, np.ndarray]
+# How many tokens each text has, the ids of all of them in one row, and which texts go on beyond their last token.
+Tokenized = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class TokenizerWorkers:
@@ -47,7 +52,7 @@ class TokenizerWorkers:
         return self._one_at_a_time.locked()
 
     def tokenize(self, lists: Iterable[list[str]]) -> Generator[Tokenized, None, None]:
-        """For each list of texts how many tokens each text has, and the ids of all of them in one row.
+        """Each list of texts, tokenized.
 
         Lists are sent ahead, one to every process, and answers read when they are needed: no thread has to wait for
         them, and take Python's lock from the one that keeps the GPU busy. A process gets its next list when its answer
@@ -104,8 +109,8 @@ def _send(process: subprocess.Popen[bytes], value: object) -> None:
 
 def _receive(process: subprocess.Popen[bytes]) -> Tokenized:
     n_texts, n_tokens = HEAD.unpack(_read(process.stdout, HEAD.size))
-    numbers = np.frombuffer(_read(process.stdout, 4 * (n_texts + n_tokens)), dtype=np.int32).astype(np.int64)
-    return numbers[:n_texts], numbers[n_texts:]
+    numbers = np.frombuffer(_read(process.stdout, 4 * (2 * n_texts + n_tokens)), dtype=np.int32).astype(np.int64)
+    return numbers[:n_texts], numbers[2 * n_texts :], numbers[n_texts : 2 * n_texts] > 0
 
 
 def _read(stream: IO[bytes] | None, size: int) -> bytes:
@@ -131,11 +136,23 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
     tokenizer = Tokenizer.from_str(json.loads(requests.readline()))
     for line in requests:
-        ids = [found.ids for found in tokenizer.encode_batch_fast(json.loads(line))]
-        lengths = np.fromiter(map(len, ids), dtype=np.int32, count=len(ids))
-        flat = np.fromiter(chain.from_iterable(ids), dtype=np.int32, count=int(lengths.sum()))
-        answers.write(HEAD.pack(len(lengths), len(flat)) + lengths.tobytes() + flat.tobytes())
+        lengths, flat, is_cut = tokenize(tokenizer, json.loads(line))
+        parts = [part.astype(np.int32).tobytes() for part in (lengths, is_cut, flat)]
+        answers.write(HEAD.pack(len(lengths), len(flat)) + b"".join(parts))
         answers.flush()
+
+
+def tokenize(tokenizer: Tokenizer, texts: list[str]) -> Tokenized:
+    """Texts by a tokenizer with its truncation set."""
+    found = tokenizer.encode_batch_fast(texts)
+    ids = [of_text.ids for of_text in found]
+    lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
+    flat = np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=int(lengths.sum()))
+    most = (tokenizer.truncation or {}).get("max_length", 0)
+    is_cut = lengths >= most  # where that is so, the tokenizer says whether there was more
+    for i in np.flatnonzero(is_cut).tolist():
+        is_cut[i] = bool(found[i].overflowing)
+    return lengths, flat, is_cut
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@ encoded once.
 from __future__ import annotations
 
 import hashlib
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -18,17 +17,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from strays.encoders import writing_systems
-from strays.encoders.base import Embedded, LoadedEncoder, Progress, check_texts, whole_characters
+from strays.encoders.base import Embedded, LoadedEncoder, Progress
 from strays.encoders.cache import EmbeddingCache
+from strays.encoders.inputs import check_texts, whole_characters
+from strays.encoders.languages import Vocabulary
 from strays.encoders.library_errors import loading, running
 from strays.encoders.pretrained import Pretrained
 from strays.encoders.runtimes import onnx_graph
 from strays.encoders.runtimes.base import Runtime, usable_cores
 from strays.encoders.runtimes.choice import RuntimeChoice
 from strays.encoders.settings import EncoderSettings
-from strays.encoders.tokenizer import BatchTokenizer
-from strays.errors import StraysWarning
+from strays.encoders.tokenizer import Batch, BatchTokenizer
 
 # How many texts are looked up in the cache at a time, and how many embeddings are stored there at a time.
 LOOKED_UP_TOGETHER, STORED_TOGETHER = 16_384, 65_536
@@ -58,7 +57,7 @@ class TransformerEncoder(LoadedEncoder):
     tokens_per_batch: int | None = None
     cache: EmbeddingCache | None = None
     _warns: bool = field(default=True, init=False)
-    _warned_scripts: set[str] = field(default_factory=set, init=False)
+    _warned: set[str] = field(default_factory=set, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """What the constructor was given: a copy loads the model anew, since sessions and locks cannot be copied."""
@@ -69,7 +68,7 @@ class TransformerEncoder(LoadedEncoder):
         return self._with(cache=None)
 
     def without_warnings(self) -> Self:
-        """The same encoder, but one that does not warn about texts in a script that it was not made for."""
+        """The same encoder, but one that warns neither of languages it was not made for nor of texts that it cuts."""
         return self._with(_warns=False)
 
     def _with(self, **changes: Any) -> Self:
@@ -90,7 +89,7 @@ class TransformerEncoder(LoadedEncoder):
     def stream(self, texts: Sequence[str], *, progress: Progress | None = None) -> Iterator[Embedded]:
         """(rows, embeddings), every row once, in the fastest order; never holds more than a few batches."""
         texts = whole_characters(check_texts(texts))
-        self._warn_of_script(texts)
+        self._warn_of_language(texts)
         is_missing, done = np.ones(len(texts), dtype=bool), 0
         for rows, embeddings in chain(self._look_up(texts), self._run(texts, is_missing)):  # begun when the first ends
             yield rows, embeddings
@@ -168,7 +167,7 @@ class TransformerEncoder(LoadedEncoder):
             runtime, tokenizer = self._runtime, self._tokenizer
         tokens_per_batch = self.tokens_per_batch or runtime.tokens_per_batch
         with running(self.folder), closing(tokenizer.batches(texts, tokens_per_batch)) as batches:
-            for rows, embeddings in runtime.run(batches):
+            for rows, embeddings in runtime.run(self._counted(batches, len(texts))):
                 yield missing[rows], embeddings
                 if self._cache is not None:
                     fresh.append((rows, embeddings))
@@ -176,6 +175,14 @@ class TransformerEncoder(LoadedEncoder):
                         self._store(texts, fresh)
                         fresh = []
         self._store(texts, fresh)
+
+    def _counted(self, batches: Iterable[Batch], n_texts: int) -> Iterator[Batch]:
+        """The same batches; when all have been asked for, it reports how many texts were cut."""
+        n_cut = 0
+        for batch in batches:
+            n_cut += batch.n_cut
+            yield batch
+        self._report_cut(n_texts, n_cut, self._tokenizer.max_length)
 
     @property
     def _cache(self) -> EmbeddingCache | None:
@@ -200,14 +207,7 @@ class TransformerEncoder(LoadedEncoder):
             rows = np.concatenate([part for part, _ in fresh])
             self._cache.put(self._key, [texts[i] for i in rows], np.concatenate([part for _, part in fresh]))
 
-    def _warn_of_script(self, texts: list[str]) -> None:
-        script = writing_systems.foreign_script(texts, lambda: self._vocabulary_scripts) if self._warns else None
-        if script is not None and script not in self._warned_scripts:
-            self._warned_scripts.add(script)
-            message = writing_systems.advice(script, self.settings.name)
-            warnings.warn(StraysWarning(message, param="encoder"), stacklevel=3)
-
     @cached_property
-    def _vocabulary_scripts(self) -> set[str]:
+    def _vocabulary(self) -> Vocabulary:
         tokenizer = self._pretrained.tokenizer
-        return writing_systems.known_scripts(tokenizer.batch_decode([[i] for i in range(len(tokenizer))]))
+        return Vocabulary(tokenizer.batch_decode([[i] for i in range(len(tokenizer))]))

@@ -6,8 +6,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-MULTILINGUAL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
-CHINESE = "BAAI/bge-small-zh-v1.5"
 # A vocabulary knows a script that has this many pieces in it. BERT's English vocabularies carry at most a few hundred
 # stray letters of any other script; vocabularies made for one have thousands.
 ENOUGH_PIECES = 1000
@@ -37,12 +35,3 @@ def known_scripts(pieces: Iterable[str]) -> set[str]:
     """The scripts a vocabulary was made for."""
     counts = Counter(s for piece in pieces if (s := next((s for c in piece if (s := script_of(c))), None)))
     return {"LATIN"} | {script for script, count in counts.items() if count >= ENOUGH_PIECES}
-
-
-def advice(script: str, encoder: str) -> str:
-    """A warning about texts in a script that an encoder was not made for."""
-    name, better = ("Chinese", CHINESE) if script == "CJK" else (script.title(), MULTILINGUAL)
-    return (
-        f"most of these texts are in {name} script, which the encoder {encoder!r} was not made for; expect poor "
-        f"scores. Better: {{encoder}}={better!r}, or the folder of any model made for the language"
-    )

@@ -73,6 +73,7 @@ class Scan:
 def scan_table(table: Table, encoder: LoadedEncoder, detector: str, **options: Any) -> Scan:
     """Fit on a table and score its own rows; takes the options of fit_table."""
     model, corpus = fit_table(table, encoder, detector, **options)
+    model.warn_if_too_few()
     return Scan(table.name, model, corpus, _by_row(model, corpus, model.training_scores_[: len(corpus.rows)]))
 
 
@@ -123,15 +124,12 @@ def fit_table(
 
     A rule for flagging, as `set_threshold` takes it, may be given.
     """
-    if rule:  # what cannot be is refused now rather than after the work
-        threshold(**rule)
+    chosen = threshold(**rule) if rule else None  # what cannot be is refused now rather than after the work
     columns: dict[str, Any] = {"label_column": label_column, "normal": normal, "id_column": id_column}
     corpus = read_corpus(table, text_column, **columns, known=known, strict=strict)
     model = TextOutlierDetector(encoder, detector, keep_examples=keep_examples, cascade=cascade, random_state=seed)
     with progress("encoding") as show:
-        model.fit(corpus.texts, corpus.labels, progress=show)
-    if rule:
-        model.set_threshold(**rule)
+        model.fit(corpus.texts, corpus.labels, threshold=chosen, progress=show)
     if promise := model.info()["cascade"]:
         warn_of_share(promise["expected_share"])
     return model, corpus

@@ -63,6 +63,10 @@ class Threshold:
         return f"the {self.value:.0f} highest-scoring texts of those scored together"
 
 
+# What is flagged unless the user chooses: at most 5 % false alarms, and nothing where texts are too few to tell that.
+DEFAULT_THRESHOLD = Threshold("max_false_alarms", 0.05)
+
+
 def threshold(
     *,
     max_false_alarms: float | None = None,
@@ -128,10 +132,6 @@ class Calibration:
         """No text can get a p-value below this; more held-out normals lower it."""
         return 1 / (len(self.normal_scores) + 1)
 
-    def default_threshold(self) -> Threshold:
-        """At most 5 % false alarms, or, with few held-out texts, the lowest rate they can tell."""
-        return Threshold("max_false_alarms", max(0.05, self.lowest_p_value))
-
     def p_value(self, scores: np.ndarray) -> np.ndarray:
         """The share of fresh normal texts expected to score at least this high; ties count as at least."""
         m = len(self.normal_scores)
@@ -169,6 +169,24 @@ class Calibration:
                 "allow more false alarms, or use {flag_rate}"
             )
             warnings.warn(StraysWarning(message, param=(wanted.rule, "flag_rate")), stacklevel=3)
+
+    def warn_if_too_few(self, n_texts: int, *, own: bool = False) -> None:
+        """Warn where the texts that a model was fitted on are too few for it to flag anything by default.
+
+        `own`: any of these texts, which is compared with itself too and needs twice as many.
+        """
+        m, rate = len(self.normal_scores), DEFAULT_THRESHOLD.value
+        fewest = {True: math.ceil(2 / rate - 1e-9) - 1, False: math.ceil(1 / rate - 1e-9) - 1}
+        if m >= fewest[own] or (own and m < fewest[False]):  # of even fewer, fit has warned
+            return
+        per_held_out = max(1, round(n_texts / m))  # a network holds out a fifth
+        needed = f"{per_held_out * fewest[False]} are needed for new texts, {per_held_out * fewest[True]} for these"
+        which = "of them" if own else "text"
+        message = (
+            f"{n_texts} texts are too few to flag any {which} at {rate:.0%} false alarms: {needed}. Texts are ranked "
+            "all the same; use {top} or {flag_rate} to flag some"
+        )
+        warnings.warn(StraysWarning(message, param=("top", "flag_rate")), stacklevel=3)
 
     def warn_if_none_flagged(self, wanted: Threshold, flagged: np.ndarray) -> None:
         """Warn where max_false_share flags none of the texts scored together, and say how many it would take."""

@@ -164,7 +164,7 @@ class Cascade:
 
 
 def static_encoder_of(encoder: Encoder) -> LoadedEncoder:
-    """The static encoder distilled from a model's encoder."""
+    """The static encoder distilled from a model's encoder, which says itself what there is to say of the texts."""
     settings = getattr(encoder, "settings", None)
     if settings is None:
         raise UsageError(
@@ -175,7 +175,7 @@ def static_encoder_of(encoder: Encoder) -> LoadedEncoder:
     if is_static(settings.name):
         raise UsageError(f"the encoder {settings.name!r} is static already, so that a cascade would gain nothing")
     name = "fast" if settings.name == "default" else f"fast:{settings.name}"
-    return load_encoder(name, revision=settings.revision, pooling=settings.pooling)
+    return load_encoder(name, revision=settings.revision, pooling=settings.pooling).without_warnings()
 
 
 def _embed(encoder: Encoder, texts: list[str]) -> np.ndarray:

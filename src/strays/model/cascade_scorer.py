@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from strays.encoders import Progress
-from strays.encoders.base import check_texts
+from strays.encoders.inputs import check_texts
 from strays.errors import ModelError, StraysWarning, UsageError
 from strays.model.cascade import RECALL, Cascade
 from strays.model.scores import RawScores, Scores

@@ -195,5 +195,5 @@ def _load_cascade(saved: dict[str, Any] | None, given: Encoder | None, arrays: d
         raise ModelError(
             "its cascade was fitted with an encoder object, which is not saved; pass it: load(..., cascade=...)"
         )
-    encoder = given or load_encoder(**EncoderSettings(**saved["settings"]).to_dict())
+    encoder = given or load_encoder(**EncoderSettings(**saved["settings"]).to_dict()).without_warnings()
     return Cascade.from_arrays(encoder, arrays, saved["fingerprint"])

@@ -13,10 +13,13 @@ from sklearn.base import BaseEstimator, clone
 
 from strays.detectors import Detector
 from strays.encoders import Encoder, Progress, load_encoder
-from strays.encoders.base import check_embeddings, check_texts, without_cache
-from strays.errors import ModelError, UsageError
+from strays.encoders.base import check_embeddings, without_cache
+from strays.encoders.cut_texts import gather_cut_texts
+from strays.encoders.inputs import check_texts, require_same_index, warn_of_blank
+from strays.errors import DataError, ModelError, UsageError
 from strays.model import fitting
-from strays.model.calibration import Calibration, threshold
+from strays.model.calibration import DEFAULT_THRESHOLD, Calibration, Threshold
+from strays.model.calibration import threshold as make_threshold
 from strays.model.cascade import Cascade, static_encoder_of
 from strays.model.examples import Examples
 from strays.model.explanation import Explanation, explain_texts
@@ -71,10 +74,10 @@ class TextOutlierDetector(BaseEstimator):
     >>> class Letters:
     ...     def encode(self, texts):
     ...         return np.array([[text.count(letter) for letter in "aeioxz"] for text in texts], dtype=np.float32)
-    >>> texts = ["a red boat", "a green boat", "one old boat", "a long road", "an old road", "a sea", "zzz xxx zzz"]
-    >>> model = TextOutlierDetector(Letters(), detector="nearest").fit(texts)
-    >>> texts[model.anomaly_score(texts).argmax()]
-    'zzz xxx zzz'
+    >>> texts = [f"{how} {what}" for how in ("a", "one", "old", "red", "no") for what in ("road", "sea", "boat", "ox")]
+    >>> model = TextOutlierDetector(Letters(), detector="nearest").fit([*texts, "zzz xxx zzz"])
+    >>> int(model.training_scores_.argmax())  # the last one
+    20
     >>> model.set_threshold(flag_rate=0.2).predict(["a green road", "xxx zzz"])
     array([ 1, -1])
     >>> model.explain("a red zzz").segments[0].text
@@ -109,34 +112,60 @@ class TextOutlierDetector(BaseEstimator):
         labels: Sequence[str | None] | None = None,
         *,
         embeddings: np.ndarray | None = None,
+        threshold: Threshold | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Learn what is normal from texts and, where there are any, labels: 'normal', 'anomaly' or None for each.
 
-        `embeddings` are the encoder's own, one row for each text, where they are at hand. `progress` is
-        called with (texts done, texts in all) while they are encoded.
+        `texts` and `labels` are a list, an array, a column of a table, or anything else that goes over strings in
+        order. `embeddings` are the encoder's own, one row for each text, where they are at hand. `threshold` says what
+        is flagged, as set_threshold does afterwards. `progress` is called with (texts done, texts in all) while texts
+        are encoded.
         """
         fitting.check_settings(self.held_out, self.keep_examples)
         self.encoder_fingerprint_ = None
+        require_same_index(texts, labels)
         texts = check_texts(texts)
         y = parse_labels(labels, len(texts))
+        warn_of_blank(texts)
         fitting.require_variety(texts, y)
         detector = fitting.make_detector(self.detector, self.random_state)
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         cheap = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
-        X = self._embed(texts, progress) if embeddings is None else check_embeddings(embeddings, texts)
+        with gather_cut_texts():
+            X = self._embed(texts, progress) if embeddings is None else check_embeddings(embeddings, texts)
         fitting.require_different(X, self.encoder_)
         found = fitting.fit_and_hold_out(detector, X, y, self.held_out, self.random_state)
         self.detector_ = found.detector
         self.training_scores_ = self.detector_.anomaly_score(X)
         self.calibration_ = Calibration.from_scores(found.held_out_scores, self.training_scores_)
-        self.threshold_ = self.calibration_.default_threshold()
+        self.threshold_ = threshold or DEFAULT_THRESHOLD
+        if threshold is None:
+            self.calibration_.warn_if_too_few(int((y >= 0).sum()))
+        else:
+            self.calibration_.warn_if_too_fine(threshold)
         self.examples_ = Examples.choose(texts, X, y, self.keep_examples)
         self.cascade_ = (
             Cascade.fit(cheap, texts, *found.scores_as_if_unseen(self.training_scores_, y)) if cheap else None
         )
         self.summary_ = fitting.FitSummary.of(y, found)
         return self
+
+    def fit_predict(
+        self, texts: Sequence[str], labels: Sequence[str | None] | None = None, **options: Any
+    ) -> np.ndarray:
+        """Fit, and return +1 or -1 for each text given, -1 for flagged ones; takes the options of fit.
+
+        Texts are scored as in `training_scores_`: by 'auto', as if the model had not seen them.
+        """
+        self.fit(texts, labels, **options)
+        self.warn_if_too_few()
+        return np.where(self.flag(self.training_scores_).flagged, -1, 1)
+
+    def warn_if_too_few(self) -> None:
+        """Warn where the texts that the model was fitted on are too few for any of them to be flagged."""
+        if self.threshold_ == DEFAULT_THRESHOLD:
+            self.calibration_.warn_if_too_few(self.summary_.n_texts - self.summary_.n_anomaly, own=True)
 
     # ---- scoring -----------------------------------------------------------------------------------------------------
 
@@ -159,7 +188,8 @@ class TextOutlierDetector(BaseEstimator):
         self._require_fitted()
         texts = check_texts(texts)
         require_same_encoder(self.encoder_, self.encoder_fingerprint_, "model")
-        return anomaly_scores(self.encoder_, self._detector_scores, texts, progress)
+        with gather_cut_texts():
+            return anomaly_scores(self.encoder_, self._detector_scores, texts, progress)
 
     def raw_scores(self, texts: Sequence[str], *, progress: Progress | None = None) -> RawScores:
         """The anomaly scores as a scoring job takes them, from a model or from a cascade."""
@@ -184,6 +214,9 @@ class TextOutlierDetector(BaseEstimator):
 
     def explain(self, text: str, *, n_neighbours: int = 3) -> Explanation:
         """Why a text scores as it does: what its segments add, and the kept texts it is most like."""
+        if not isinstance(text, str):
+            found = f"{{text}} is {text!r:.60} ({type(text).__name__})"
+            raise DataError(f"{found}; expected a string. For several texts use explain_many(texts)", param="text")
         return self.explain_many([text], n_neighbours=n_neighbours)[0]
 
     def explain_many(
@@ -225,7 +258,7 @@ class TextOutlierDetector(BaseEstimator):
             How many of the texts scored together to flag, the highest-scoring ones.
         """
         self._require_fitted()
-        self.threshold_ = threshold(
+        self.threshold_ = make_threshold(
             max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top
         )
         self.calibration_.warn_if_too_fine(self.threshold_)

@@ -14,6 +14,7 @@ from strays.apps.review.learner import Learner
 from strays.apps.review.store import MOST_ROWS, Entry, LabelStore
 from strays.detectors import detector_class
 from strays.encoders import LoadedEncoder, load_encoder
+from strays.encoders.cut_texts import gather_cut_texts
 from strays.errors import DataError, ModelError, Note, StraysWarning, UsageError
 from strays.jobs.columns import NormalValues
 from strays.jobs.corpus import Corpus, read_corpus
@@ -93,7 +94,7 @@ def open_desk(
                 param="project",
             )
         all_texts = [entry.text for entry in texts.values()]
-        with progress("encoding") as show:
+        with gather_cut_texts(), progress("encoding") as show:
             X = embed(used, all_texts, show)
         used = used.without_warnings()  # what is said of the corpus need not be said of each text that is explained
         base = base.with_encoder(used) if base else None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from strays import __version__
+from strays.encoders.cut_texts import report_cut_texts
 from strays.engines.ray.connection import SECONDS_TO_ANSWER, connected, host_and_port
 from strays.engines.ray.nodes import Actor, read_chunks, result_of
 from strays.errors import ClusterError, StraysError, StraysWarning, UsageError, first_line
@@ -84,6 +85,8 @@ class RayEngine:
                                 if message not in told:
                                     warnings.warn(StraysWarning(message, param=params), stacklevel=2)
                                 told.add(message)
+                            for facts in answer["cut"]:
+                                report_cut_texts(*facts)
                             chunk = result_of(answer, scores)
                             progress.take(chunk.rows)
                             progress.finish()

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from strays import __version__, errors
+from strays.encoders.cut_texts import gather_cut_texts
 from strays.errors import ClusterError, DataError, StraysError, StraysWarning
 from strays.jobs.score import Plan, Remaining, ScoredChunk, Task, WrittenChunk
 from strays.jobs.score.manifest import NAME
@@ -59,14 +60,15 @@ class Actor:
     def __call__(self, batch: pa.Table) -> Iterator[pa.Table]:
         """What came of every chunk, one a row, with scores that are not written yet."""
         for told, data in zip(batch["told"].to_pylist(), batch["data"], strict=True):
-            with warnings.catch_warnings(record=True) as caught:
+            with warnings.catch_warnings(record=True) as caught, gather_cut_texts(warn=False) as cut:
                 warnings.simplefilter("ignore")
                 warnings.simplefilter("always", StraysWarning)
                 try:
                     result, scores = self._finish(json.loads(told), data.as_buffer())
                 except (StraysError, OSError) as error:
                     result, scores = _error_to_plain(error), None
-            yield _row(result | {"warnings": [_words(warning.message) for warning in caught]}, scores)
+            said = {"warnings": [_words(warning.message) for warning in caught], "cut": cut.facts()}
+            yield _row(result | said, scores)
 
     def _finish(self, told: dict[str, Any], data: pa.Buffer | None) -> tuple[dict[str, Any], bytes | None]:
         if "error" in told:

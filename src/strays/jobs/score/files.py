@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from strays.encoders.cut_texts import gather_cut_texts
 from strays.errors import DataError, Note, UsageError
 from strays.jobs.corpus import no_text
 from strays.jobs.score import rows
@@ -78,11 +79,12 @@ def score_files(
         engine=engine,
         tell=tell,
     )
-    if piped:
-        table = open_table(source, format, text_column=text_column, delimiter=delimiter, sheet=sheet)
-        with job.progress.bar("scoring", 0, None):
-            return _score_pipe(job, table)
-    return score_to_folder(job) if to_folder else score_to_file(job)
+    with gather_cut_texts():  # once for the whole job, with the total
+        if piped:
+            table = open_table(source, format, text_column=text_column, delimiter=delimiter, sheet=sheet)
+            with job.progress.bar("scoring", 0, None):
+                return _score_pipe(job, table)
+        return score_to_folder(job) if to_folder else score_to_file(job)
 
 
 def _is_pipe(path: str) -> bool:
