@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from strays.errors import DataError, StraysWarning
 
 
@@ -75,7 +77,7 @@ def is_missing(value: Any) -> bool:
     """Whether a value stands for none at all: None, NaN, and the NA and NaT of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, float) and value != value
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
 def warn_of_blank(texts: list[str]) -> None:
