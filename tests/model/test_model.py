@@ -304,8 +304,6 @@ def test_a_network_needs_more_texts_as_it_holds_out_a_fifth() -> None:
 def test_whoever_chose_a_threshold_is_not_told_of_the_default_one() -> None:
     model = TextOutlierDetector(HashEncoder()).fit(NORMAL[:5], threshold=threshold(top=1))
     assert model.threshold_ == threshold(top=1)
-    with pytest.warns(StraysWarning, match="max_false_alarms=0.01 is finer than 5 held-out"):
-        TextOutlierDetector(HashEncoder()).fit(NORMAL[:5], threshold=threshold(max_false_alarms=0.01))
 
 
 # ---- fit_predict -----------------------------------------------------------------------------------------------------

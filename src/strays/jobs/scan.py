@@ -130,6 +130,8 @@ def fit_table(
     model = TextOutlierDetector(encoder, detector, keep_examples=keep_examples, cascade=cascade, random_state=seed)
     with progress("encoding") as show:
         model.fit(corpus.texts, corpus.labels, threshold=chosen, progress=show)
+    if rule:
+        model.set_threshold(**rule)  # which warns of a rule that can flag nothing
     if promise := model.info()["cascade"]:
         warn_of_share(promise["expected_share"])
     return model, corpus

@@ -119,8 +119,8 @@ class TextOutlierDetector(BaseEstimator):
 
         `texts` and `labels` are a list, an array, a column of a table, or anything else that goes over strings in
         order. `embeddings` are the encoder's own, one row for each text, where they are at hand. `threshold` says what
-        is flagged, as set_threshold does afterwards. `progress` is called with (texts done, texts in all) while texts
-        are encoded.
+        is flagged, where that is settled; see set_threshold. `progress` is called with (texts done, texts in all) while
+        texts are encoded.
         """
         fitting.check_settings(self.held_out, self.keep_examples)
         self.encoder_fingerprint_ = None
@@ -142,8 +142,6 @@ class TextOutlierDetector(BaseEstimator):
         self.threshold_ = threshold or DEFAULT_THRESHOLD
         if threshold is None:
             self.calibration_.warn_if_too_few(int((y >= 0).sum()))
-        else:
-            self.calibration_.warn_if_too_fine(threshold)
         self.examples_ = Examples.choose(texts, X, y, self.keep_examples)
         self.cascade_ = (
             Cascade.fit(cheap, texts, *found.scores_as_if_unseen(self.training_scores_, y)) if cheap else None

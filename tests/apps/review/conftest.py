@@ -50,8 +50,8 @@ class QuickLearner(Learner):
 
 @cache
 def some_model() -> TextOutlierDetector:
-    """A model that was fitted on a few texts."""
-    return TextOutlierDetector(HashEncoder()).fit(farm_texts(9))
+    """A model that was fitted on some texts."""
+    return TextOutlierDetector(HashEncoder()).fit(farm_texts(20))
 
 
 def make_desk(

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from strays.detectors import AutoDetector, Detector
 from strays.encoders import Encoder
 from strays.model import TextOutlierDetector
+from strays.model.calibration import DEFAULT_THRESHOLD
 from strays.model.examples import Examples
 from strays.model.labels import WORD
 
@@ -95,7 +96,8 @@ class Learner:
         if self.brought and self.brought.texts:
             texts, X = [*texts, *self.brought.texts], np.vstack([X, self.brought.X])
             labels += [WORD[int(y)] for y in self.brought.y]
-        return model.fit(texts, labels, embeddings=X)
+        # The desk ranks: that few texts are too few to flag any need not be said after every few verdicts.
+        return model.fit(texts, labels, embeddings=X, threshold=DEFAULT_THRESHOLD)
 
     @staticmethod
     def _ranked(model: TextOutlierDetector, scores: np.ndarray, n_labels: int, start: float) -> Ranking:
