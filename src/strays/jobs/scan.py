@@ -11,7 +11,7 @@ import numpy as np
 from strays.encoders import LoadedEncoder
 from strays.jobs.columns import NormalValues
 from strays.jobs.corpus import Corpus, read_corpus
-from strays.jobs.score import OpenProgress, flag_rows, no_bar
+from strays.jobs.score import OpenProgress, bars_in_turn, flag_rows, no_bar
 from strays.model import RawScores, Scores, TextOutlierDetector
 from strays.model.calibration import threshold
 from strays.model.cascade_scorer import warn_of_share
@@ -128,8 +128,9 @@ def fit_table(
     columns: dict[str, Any] = {"label_column": label_column, "normal": normal, "id_column": id_column}
     corpus = read_corpus(table, text_column, **columns, known=known, strict=strict)
     model = TextOutlierDetector(encoder, detector, keep_examples=keep_examples, cascade=cascade, random_state=seed)
-    with progress("encoding") as show:
-        model.fit(corpus.texts, corpus.labels, threshold=chosen, progress=show)
+    with bars_in_turn(progress) as bar:
+        (encoding := bar("encoding"))(0, None)
+        model.fit(corpus.texts, corpus.labels, threshold=chosen, progress=encoding, fit_progress=bar("fitting"))
     if rule:
         model.set_threshold(**rule)  # which warns of a rule that can flag nothing
     if promise := model.info()["cascade"]:

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from strays.detectors import DETECTORS, Detector, detector_class
-from strays.encoders import Encoder
+from strays.encoders import Encoder, Progress
 from strays.errors import DataError, UsageError
 from strays.model.calibration import MOST_KEPT
 
@@ -94,14 +94,28 @@ def make_detector(asked: str | Detector, random_state: int | None) -> Detector:
 
 
 def fit_and_hold_out(
-    detector: Detector, X: np.ndarray, y: np.ndarray, share: float | None, random_state: int | None
+    detector: Detector,
+    X: np.ndarray,
+    y: np.ndarray,
+    share: float | None,
+    random_state: int | None,
+    progress: Progress | None = None,
 ) -> Fitted:
-    """Fit a detector on embeddings and labels. `share` of the presumed normal rows is held out; None: what suits."""
+    """Fit a detector on embeddings and labels. `share` of the presumed normal rows is held out; None: what suits.
+
+    `progress` is called with (fits done, fits in all), also before the first.
+    """
+    tell = progress or (lambda done, total: None)
     normals = np.random.default_rng(random_state).permutation(np.flatnonzero(y >= 0))
     if share is None and len(normals) <= MOST_IN_FOLDS and detector.comparable_fits:
         folds = _folds(X, normals, 10 if len(normals) <= MOST_IN_FOLDS // 4 else 5)
-        in_turn = [_fit_without(detector, X, y, fold).anomaly_score(X[fold]) for fold in folds]
+        in_turn = []
+        for i, fold in enumerate(folds):
+            tell(i, len(folds) + 1)
+            in_turn.append(_fit_without(detector, X, y, fold).anomaly_score(X[fold]))
+        tell(len(folds), len(folds) + 1)
         return Fitted(detector.fit(X, y), np.concatenate(folds), np.concatenate(in_turn), len(folds))
+    tell(0, 1)
     wanted = math.floor((share or HELD_OUT) * len(normals))
     held_out = normals[: min(max(1, wanted), len(normals) - 2, MOST_KEPT)]
     fitted = _fit_without(detector, X, y, held_out)

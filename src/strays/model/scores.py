@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,12 @@ class RawScores:
     anomaly_score: np.ndarray
     # Which scores are the full model's, where the others are a cascade's estimates.
     by_full: np.ndarray | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[RawScores]) -> RawScores:
+        """The scores of several lots of texts, one lot after another."""
+        by_full = [part.by_full for part in parts if part.by_full is not None]
+        return cls(np.concatenate([part.anomaly_score for part in parts]), np.concatenate(by_full) if by_full else None)
 
     def to_bytes(self) -> bytes:
         """The scores as float64, then, of a cascade, a byte for each text that is 1 if the full model scored it."""

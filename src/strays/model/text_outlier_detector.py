@@ -114,13 +114,14 @@ class TextOutlierDetector(BaseEstimator):
         embeddings: np.ndarray | None = None,
         threshold: Threshold | None = None,
         progress: Progress | None = None,
+        fit_progress: Progress | None = None,
     ) -> Self:
         """Learn what is normal from texts and, where there are any, labels: 'normal', 'anomaly' or None for each.
 
         `texts` and `labels` are a list, an array, a column of a table, or anything else that goes over strings in
         order. `embeddings` are the encoder's own, one row for each text, where they are at hand. `threshold` says what
         is flagged, where that is settled; see set_threshold. `progress` is called with (texts done, texts in all) while
-        texts are encoded.
+        texts are encoded, `fit_progress` with (fits done, fits in all).
         """
         fitting.check_settings(self.held_out, self.keep_examples)
         self.encoder_fingerprint_ = None
@@ -135,7 +136,7 @@ class TextOutlierDetector(BaseEstimator):
         with gather_cut_texts():
             X = self._embed(texts, progress) if embeddings is None else check_embeddings(embeddings, texts)
         fitting.require_different(X, self.encoder_)
-        found = fitting.fit_and_hold_out(detector, X, y, self.held_out, self.random_state)
+        found = fitting.fit_and_hold_out(detector, X, y, self.held_out, self.random_state, fit_progress)
         self.detector_ = found.detector
         self.training_scores_ = self.detector_.anomaly_score(X)
         self.calibration_ = Calibration.from_scores(found.held_out_scores, self.training_scores_)

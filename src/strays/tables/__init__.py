@@ -4,6 +4,7 @@ from strays.tables.chunks import PART_ROWS, Chunk, cut
 from strays.tables.folder import DOCUMENTS, InputFile, InputFiles, find_files
 from strays.tables.formats import FORMATS, format_of
 from strays.tables.open import open_input, open_table, require_alike
+from strays.tables.sort import in_order
 from strays.tables.table import Table, texts_of
 from strays.tables.text_column import TextColumn
 from strays.tables.write import OUTPUT_FORMATS, complete_file, count_rows, open_writer, output_format
@@ -23,6 +24,7 @@ __all__ = [
     "cut",
     "find_files",
     "format_of",
+    "in_order",
     "open_input",
     "open_table",
     "open_writer",

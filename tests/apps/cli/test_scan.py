@@ -43,6 +43,50 @@ def test_scan_writes_all_rows_with_its_scores(file: Path, tiny_bert: Path, stray
     assert float(rows[oddest["row"] - 1]["anomaly_score"]) == oddest["anomaly_score"]
 
 
+def test_scan_writes_the_oddest_rows_first_when_asked_to(file: Path, tiny_bert: Path, strays: Run) -> None:
+    out = file.parent / "ranked.csv"
+    ran = strays("scan", file, "--encoder", tiny_bert, "--out", out, "--sort", "--json", "--top", 84)
+    assert ran.code == 0, ran.err
+    rows = rows_of(out)
+    assert [row["id"] for row in rows] == [row["id"] for row in json.loads(ran.out)["oddest"]] + ["empty"]
+    assert (strays("scan", file, "--sort").code, out.stat().st_size > 0) == (2, True)
+
+
+def test_rows_are_called_by_their_ids(file: Path, tiny_bert: Path, strays: Run) -> None:
+    lines = strays("scan", file, "--encoder", tiny_bert, "--top", 84).out.splitlines()
+    assert lines[1].split()[:2] == ["id", "score"]
+    assert {line.split()[0] for line in lines[2:]} == {row["id"] for row in rows_of(file)} - {"empty"}
+    by_text = strays("scan", file, "--encoder", tiny_bert, "--top", 2, "--id-column", "label").out.splitlines()
+    assert by_text[1].split()[0] == "label"
+    assert strays("scan", file, "--encoder", tiny_bert, "--id-column", "nope").code == 1
+
+
+def test_ids_do_nothing_to_a_terminal_and_long_ones_are_cut(tiny_bert: Path, strays: Run, tmp_path: Path) -> None:
+    lines = [f"{'k' * 40}{i}\x1b[31m\u202e,{text}" for i, text in enumerate(farm_texts(30))]
+    (tmp_path / "t.csv").write_text("\n".join(["key,text", *lines]), encoding="utf-8")
+    ran = strays("scan", tmp_path / "t.csv", "--encoder", tiny_bert, "--top", 3, "--id-column", "key")
+    assert ran.code == 0, ran.err
+    assert "\x1b" not in ran.out
+    assert "\u202e" not in ran.out
+    assert all(line.split()[0][:11] == "k" * 11 and "\u2026" in line.split()[0] for line in ran.out.splitlines()[2:])
+
+
+def test_a_column_of_categories_is_the_label(file: Path, tiny_bert: Path, strays: Run, tmp_path: Path) -> None:
+    text = file.read_text().replace("normal", "Ham").replace("anomaly", "spam")
+    (tmp_path / "mail.csv").write_text(text)
+    told = ("--normal", "label=ham")
+    found = json.loads(strays("scan", tmp_path / "mail.csv", "--encoder", tiny_bert, *told, "--json").out)
+    assert (found["fitted_on"]["n_normal"], found["fitted_on"]["n_anomaly"]) == (80, 4)
+    fit = ("fit", tmp_path / "mail.csv", "--model", tmp_path / "m", "--encoder", tiny_bert, *told)
+    assert strays(*fit, "--normal", "label=eggs").code == 1
+    assert strays(*fit).code == 0
+    ran = strays("evaluate", tmp_path / "mail.csv", "--model", tmp_path / "m", *told, "--json")
+    assert json.loads(ran.out)["metrics"]["n_anomalies"] == 4
+    assert strays("evaluate", tmp_path / "mail.csv", "--model", tmp_path / "m").code == 2
+    ran = strays("scan", tmp_path / "mail.csv", "--encoder", tiny_bert, "--label-column", "label")
+    assert (ran.code, "--normal, such as 'label=Ham'" in " ".join(ran.err.split())) == (1, True)
+
+
 def test_scan_writes_a_report_beside_the_ranking(file: Path, tiny_bert: Path, strays: Run) -> None:
     page = file.parent / "report.html"
     ran = strays("scan", file, "--encoder", tiny_bert, "--report", page, "--top", 3)

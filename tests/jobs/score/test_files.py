@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from strays.errors import DataError, UsageError
 from strays.jobs.score import WrittenChunk
 from strays.jobs.score.to_folder import part_stems
-from strays.tables import open_table
-from tests.jobs.score.standin import ALL, StandIn, everything_in, read_parts, rows, run, write
+from strays.tables import in_order, open_table
+from tests.jobs.score.standin import ALL, Estimating, StandIn, everything_in, read_parts, rows, run, write
 
 
 @pytest.mark.parametrize("rule", [{}, {"top": 7}, {"max_false_share": 0.4}])
@@ -44,6 +46,42 @@ def test_a_folder_of_one_kind_becomes_one_file(tmp_path: Path, name: str, rule: 
     assert table.column("id").to_pylist() == [row["id"] for mark in "ab" for row in rows(25, mark)]
     assert (summary.n_rows, summary.n_parts) == (50, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "in"])
+
+
+@pytest.mark.parametrize("name", ["ranked.parquet", "ranked.csv", "ranked.jsonl.gz"])
+@pytest.mark.parametrize("part_rows", [10, 100])
+@pytest.mark.parametrize("model", [StandIn(), StandIn(top=7), Estimating()])
+def test_one_file_can_have_the_oddest_rows_first(tmp_path: Path, name: str, part_rows: int, model: StandIn) -> None:
+    """Ties stay in the order of the file, and rows without a text come last."""
+    some = [row | {"text": "" if i % 9 == 4 else f"text {i % 20}"} for i, row in enumerate(rows(45))]
+    write(tmp_path / "in" / "a.csv", some[:25])
+    write(tmp_path / "in" / "b.csv", some[25:])
+    plain, ranked = tmp_path / f"plain.{name.partition('.')[2]}", tmp_path / name
+    as_read = run(tmp_path / "in", plain, model, part_rows=part_rows)
+    assert run(tmp_path / "in", ranked, model, part_rows=part_rows, sort=True).n_flagged == as_read.n_flagged
+    rows_as_read = open_table(str(plain)).read().to_pylist()
+
+    def oddness(row: dict) -> float:
+        return -float(row["anomaly_score"]) if row["anomaly_score"] not in ("", None) else float("inf")
+
+    assert open_table(str(ranked)).read().to_pylist() == sorted(rows_as_read, key=oddness)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, plain.name, "in"])
+
+
+def test_rows_that_do_not_fit_into_memory_are_sorted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write(tmp_path / "t.parquet", rows(500))
+    run(source, tmp_path / "a.parquet", sort=True)
+    small = partial(in_order, most_bytes=2_000)
+    monkeypatch.setattr("strays.jobs.score.rows.in_order", small)
+    run(source, tmp_path / "b.parquet", sort=True)
+    assert pq.read_table(tmp_path / "a.parquet") == pq.read_table(tmp_path / "b.parquet")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet", "t.parquet"]
+
+
+def test_parts_cannot_be_sorted(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is a folder.*sort cannot order them; name one file for out"):
+        run(folder, f"{tmp_path / 'out'}/", sort=True)
+    assert not (tmp_path / "out").exists()
 
 
 def test_rows_without_a_text_pass_through_unscored(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -95,6 +96,26 @@ def test_one_file_goes_on_from_its_kept_scores(tmp_path: Path) -> None:
     assert rest.n_asked == 15
     assert pq.read_table(tmp_path / "out.parquet").num_rows == 35
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.parquet", "t.parquet"]
+
+
+def test_a_job_that_was_stopped_while_it_sorted_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write(tmp_path / "t.parquet", rows(35))
+
+    def stopped(batches: Iterator, places: object, folder: Path) -> Iterator:
+        (folder / "half.arrow").write_bytes(b"half")
+        shutil.copytree(folder, folder.with_name("left"))  # as if the process was killed
+        yield next(batches)
+        raise Stop
+
+    with monkeypatch.context() as patch, pytest.raises(Stop):
+        patch.setattr("strays.jobs.score.rows.in_order", stopped)
+        run(source, tmp_path / "out.csv", sort=True)
+    assert list((tmp_path / ".out.csv.strays" / "sorting").iterdir())
+    assert run(source, tmp_path / "out.csv", rest := StandIn(), sort=True).n_resumed_rows == 35
+    assert rest.n_asked == 0
+    scores = [float(row["anomaly_score"]) for row in open_table(str(tmp_path / "out.csv")).read().to_pylist()]
+    assert scores == sorted(scores, reverse=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "t.parquet"]
 
 
 def test_a_part_that_is_gone_or_cut_off_is_made_again(folder: Path, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ OutFormat = Annotated[
     str | None,
     Option(help="csv, tsv, json, jsonl, parquet or xlsx. Default: told by the output's name."),
 ]
+Sort = Annotated[bool, Option("--sort", help="Write the rows to --out oddest first; rows without a text come last.")]
 SafeCells = Annotated[
     bool,
     Option(

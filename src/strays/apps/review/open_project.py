@@ -106,7 +106,8 @@ def open_desk(
             model=str(Path(model).resolve()) if model else kept.get("model"),
         )
         learner = Learner(all_texts, X, used, store.settings()["detector"], base=base, random_state=seed)
-        return Desk(store, texts, learner, every=every)
+        with progress("fitting"):
+            return Desk(store, texts, learner, every=every)
     except BaseException:
         if store:
             store.close()

@@ -6,7 +6,7 @@ score_files -> Job -> Engine.run(model, plan, what is left, progress) -> chunks 
 from strays.jobs.score.chunks import DoneChunk, Remaining, ScoredChunk, Task, WrittenChunk
 from strays.jobs.score.files import score_files
 from strays.jobs.score.plan import Engine, Plan
-from strays.jobs.score.progress import OpenProgress, RowProgress, no_bar
+from strays.jobs.score.progress import OpenProgress, RowProgress, bars_in_turn, no_bar
 from strays.jobs.score.rows import Scorer, ScoreSummary, check_output, flag_rows, stream_format, write_scored
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Scorer",
     "Task",
     "WrittenChunk",
+    "bars_in_turn",
     "check_output",
     "flag_rows",
     "no_bar",

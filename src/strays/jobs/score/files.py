@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from strays.encoders.cut_texts import gather_cut_texts
@@ -37,6 +36,7 @@ def score_files(
     strict: bool = False,
     safe_cells: bool = False,
     restart: bool = False,
+    sort: bool = False,
     progress: RowProgress | None = None,
     tell: Callable[[Note], object] = lambda note: None,
 ) -> ScoreSummary:
@@ -47,11 +47,18 @@ def score_files(
     `engine` does the work: strays.engines.LocalEngine() in this process, strays.engines.RayEngine() on a cluster. `out`
     is a file, stdout ('-'), or a folder: one that exists, a name that ends in a slash, or, if the source is a folder, a
     name without the extension of a format. An interrupted job resumes when it is run again, except one with a pipe.
+    Rows keep their order, or come the oddest first with `sort`, which needs one file (or stdout) to write to.
     """
     part_rows = PART_ROWS if part_rows is None else part_rows
     if part_rows < 1:
         raise UsageError(f"{{part_rows}} is {part_rows}; must be at least 1", param="part_rows")
     to_folder = _names_a_folder(out, source)
+    if sort and to_folder:
+        raise UsageError(
+            f"{out}: is a folder, whose parts are written while later rows are not scored yet, so that {{sort}} cannot "
+            "order them; name one file for {out}, such as ranked.parquet",
+            param=("sort", "out"),
+        )
     piped = _is_pipe(source) or _is_pipe(out)
     if piped:
         if to_folder or Path(source).is_dir():
@@ -75,6 +82,7 @@ def score_files(
         strict=strict,
         safe_cells=safe_cells,
         restart=restart,
+        sort=sort,
         progress=progress or RowProgress(),
         engine=engine,
         tell=tell,
@@ -111,11 +119,12 @@ def _score_pipe(job: Job, table: Table) -> ScoreSummary:
             done += len(batch)
             job.progress.reach(done)
 
-    if model.threshold_.together:
-        # Which rows are flagged is known only when all are scored; their scores alone fit in memory.
-        whole = RawScores(np.concatenate([scores.anomaly_score for _, scores in scored()]))
-        flagged = rows.flag_rows(model, whole)
-        return rows.write_scored(table, job.out, flagged, out_format=out_format, safe_cells=job.safe_cells)
+    if model.threshold_.together or job.sort:
+        # Which rows are flagged, and which come first, is known only when all are scored; these fit in memory.
+        flagged = rows.flag_rows(model, RawScores.joined([scores for _, scores in scored()]))
+        return rows.write_scored(
+            table, job.out, flagged, out_format=out_format, safe_cells=job.safe_cells, sort=job.sort
+        )
     parts = ((batch, rows.flag_rows(model, scores)) for batch, scores in scored())
     delimiter = rows.kept_delimiter(table, job.out, out_format)
     return rows.write_scored_rows(job.out, schema, out_format, job.safe_cells, parts, delimiter)

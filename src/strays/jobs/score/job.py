@@ -41,6 +41,7 @@ class Job:
     strict: bool
     safe_cells: bool
     restart: bool
+    sort: bool
     progress: RowProgress
     engine: Engine
     # Takes what a user should know of how the files are read.
@@ -134,6 +135,11 @@ class Job:
     def run(self, left: Iterable[Remaining], writer: ChunkWriter | None = None) -> Iterator[DoneChunk]:
         """Have the engine do what is left; with a writer, chunks come back written."""
         return self.engine.run(self.model, replace(self.plan, writer=writer), left, self.progress)
+
+    def in_reading_order(self, keys: Iterable[Key]) -> list[Key]:
+        """Chunks by their keys in the order in which files and rows are read."""
+        number = {file.name: i for i, file in enumerate(self.inputs.files)}
+        return sorted(keys, key=lambda key: (number[key[0]], key[1]))
 
     def flags(self, scores_of: Callable[[Key], RawScores], keys: list[Key]) -> Callable[[Key], Scores]:
         """Scores with p-values and flags of chunks by their key; all flagged at once where the rule looks at all."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +25,8 @@ from strays.model.scores import RawScores
 NAME = "manifest.jsonl"
 # Scores of chunks whose rows are not written yet (RawScores.to_bytes), one chunk after another.
 SCORES = ".scores.f64"
+# Where rows are kept while they are sorted.
+SORTING = "sorting"
 FORMAT_VERSION = 2
 # What messages call the entries of the header that are no parameters, and the parameters that messages name.
 IN_WORDS = {
@@ -157,6 +160,7 @@ class Manifest:
             if isinstance(entry, WrittenChunk):
                 (self.folder / entry.out).unlink(missing_ok=True)
         (self.folder / SCORES).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / SORTING, ignore_errors=True)
 
     def add(self, chunk: DoneChunk) -> None:
         """Record that a chunk is done, and keep its scores if its rows are not written yet; all is on the disk then."""

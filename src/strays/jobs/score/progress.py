@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
 # Opens a progress bar with a title; it takes (done, in all).
 OpenProgress = Callable[[str], AbstractContextManager[Callable[[int, int | None], None]]]
@@ -13,6 +13,40 @@ OpenProgress = Callable[[str], AbstractContextManager[Callable[[int, int | None]
 def no_bar(title: str) -> AbstractContextManager[Callable[[int, int | None], None]]:
     """Open no bar at all."""
     return nullcontext(lambda done, total=None: None)
+
+
+@contextmanager
+def bars_in_turn(open_bar: OpenProgress) -> Iterator[Callable[[str], Callable[[int, int | None], None]]]:
+    """Makes progress functions by title; a bar opens when its function is first called, and closes the one before.
+
+    >>> @contextmanager
+    ... def bar(title):
+    ...     yield lambda done, total: print(title, done, "of", total)
+    ...     print(title, "done")
+    >>> with bars_in_turn(bar) as progress:
+    ...     encoding, fitting = progress("encoding"), progress("fitting")
+    ...     encoding(20, 40)
+    ...     fitting(0, 1)
+    encoding 20 of 40
+    encoding done
+    fitting 0 of None
+    fitting done
+    """
+    with ExitStack() as stack:
+        shown: dict[str, Callable[[int, int | None], None]] = {}
+
+        def progress(title: str) -> Callable[[int, int | None], None]:
+            def show(done: int, total: int | None) -> None:
+                if title not in shown:
+                    stack.close()
+                    shown.clear()
+                    shown[title] = stack.enter_context(open_bar(title))
+                # A bar of a single step would stand still; without an end it moves.
+                shown[title](done, None if total == 1 else total)
+
+            return show
+
+        yield progress
 
 
 class RowProgress:

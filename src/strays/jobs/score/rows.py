@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +16,7 @@ from strays.encoders import Progress
 from strays.errors import DataError, UsageError
 from strays.model.calibration import Threshold
 from strays.model.scores import RawScores, Scores
-from strays.tables import Table, open_writer, output_format
+from strays.tables import Table, in_order, open_writer, output_format
 
 # What is added to a row; null where the row has no text.
 SCORE_FIELDS = (
@@ -118,6 +120,28 @@ def require_free(columns: list[str], name: str, fields: Sequence[pa.Field]) -> N
         raise DataError(f"{name}: already has a column {taken[0]!r}; rename or drop it before scoring")
 
 
+@dataclass(frozen=True)
+class OddestFirst:
+    """An order for rows: the highest of their `scores` first, ties as they come, and rows without one (NaN) last.
+
+    What does not fit into memory is kept in `folder` meanwhile, or else in one for temporary files.
+    """
+
+    scores: np.ndarray
+    folder: Path | None = None
+
+    def sort(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of batches in this order."""
+        order = np.argsort(-self.scores, kind="stable")  # NaN comes last
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        if self.folder:  # what is in it is of a run that was stopped
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.mkdir()
+        with TemporaryDirectory(prefix="strays-", dir=self.folder) as folder:
+            yield from in_order(batches, places, Path(folder))
+
+
 def write_scored_rows(
     out: str,
     schema: pa.Schema,
@@ -125,14 +149,21 @@ def write_scored_rows(
     safe_cells: bool,
     parts: Iterable[tuple[pa.Table, Scores]],
     delimiter: str | None = None,
+    *,
+    order: OddestFirst | None = None,
 ) -> ScoreSummary:
-    """Write rows with their scores beside them to one file, and count them."""
+    """Write rows with their scores beside them to one file, in their own order or another, and count them."""
     summary = ScoreSummary()
-    with open_writer(out, schema, format, safe_cells=safe_cells, delimiter=delimiter) as write:
+
+    def scored() -> Iterator[pa.RecordBatch]:
+        nonlocal summary
         for rows, scores in parts:
-            for batch in _scored_batches(rows, scores, schema):
-                write(batch)
+            yield from _scored_batches(rows, scores, schema)
             summary = summary.plus(scores)
+
+    with open_writer(out, schema, format, safe_cells=safe_cells, delimiter=delimiter) as write:
+        for batch in order.sort(scored()) if order else scored():
+            write(batch)
     return summary
 
 
@@ -147,9 +178,18 @@ def _scored_batches(rows: pa.Table, scores: Scores, schema: pa.Schema) -> list[p
 
 
 def write_scored(
-    table: Table, out: str, scores: Scores, *, out_format: str | None = None, safe_cells: bool = False
+    table: Table,
+    out: str,
+    scores: Scores,
+    *,
+    out_format: str | None = None,
+    safe_cells: bool = False,
+    sort: bool = False,
 ) -> ScoreSummary:
-    """Write a table's rows with scores that are known already, one for each row, NaN where a row has no text."""
+    """Write a table's rows with scores that are known already, one for each row, NaN where a row has no text.
+
+    They come in the table's order, or, with `sort`, the oddest first.
+    """
 
     def parts() -> Iterator[tuple[pa.Table, Scores]]:
         at = 0
@@ -157,8 +197,9 @@ def write_scored(
             yield pa.Table.from_batches([batch]), scores[at : at + len(batch)]
             at += len(batch)
 
-    schema = scored_schema(table.schema, table.name)
-    return write_scored_rows(out, schema, out_format, safe_cells, parts(), kept_delimiter(table, out, out_format))
+    schema, order = scored_schema(table.schema, table.name), OddestFirst(scores.anomaly_score) if sort else None
+    delimiter = kept_delimiter(table, out, out_format)
+    return write_scored_rows(out, schema, out_format, safe_cells, parts(), delimiter, order=order)
 
 
 def kept_delimiter(table: Table, out: str, out_format: str | None) -> str | None:

@@ -12,8 +12,8 @@ import pyarrow as pa
 from strays.errors import DataError
 from strays.jobs.score.chunks import Key, ScoredChunk, require_unchanged
 from strays.jobs.score.job import Job, no_rows, resumable
-from strays.jobs.score.manifest import NAME, Manifest
-from strays.jobs.score.rows import ScoreSummary, kept_delimiter, scored_schema, write_scored_rows
+from strays.jobs.score.manifest import NAME, SORTING, Manifest
+from strays.jobs.score.rows import OddestFirst, ScoreSummary, kept_delimiter, scored_schema, write_scored_rows
 from strays.model.scores import RawScores, Scores
 from strays.tables import Table, count_rows, output_format, require_alike
 
@@ -49,9 +49,14 @@ def score_to_file(job: Job) -> ScoreSummary:
                 elif isinstance(chunk, ScoredChunk):
                     in_memory[chunk.key] = chunk.scores
         speed = job.progress.rows_per_second
-        keys = sorted(manifest.scores if manifest else in_memory)
-        scores_of = job.flags(manifest.read_scores if manifest else in_memory.__getitem__, keys)
-        summary = _write(job, schema, format, scores_of, kept_delimiter(first, job.out, format))
+        raw_scores_of = manifest.read_scores if manifest else in_memory.__getitem__
+        keys = job.in_reading_order(manifest.scores if manifest else in_memory)
+        order = None
+        if job.sort:
+            whole = RawScores.joined([raw_scores_of(key) for key in keys])
+            order = OddestFirst(whole.anomaly_score, folder / SORTING if manifest else None)
+        delimiter = kept_delimiter(first, job.out, format)
+        summary = _write(job, schema, format, job.flags(raw_scores_of, keys), delimiter, order)
         if manifest:
             manifest.remove()
     files, ignored = len(job.inputs.files), tuple(job.inputs.ignored)
@@ -59,7 +64,12 @@ def score_to_file(job: Job) -> ScoreSummary:
 
 
 def _write(
-    job: Job, schema: pa.Schema, format: str, scores_of: Callable[[Key], Scores], delimiter: str | None
+    job: Job,
+    schema: pa.Schema,
+    format: str,
+    scores_of: Callable[[Key], Scores],
+    delimiter: str | None,
+    order: OddestFirst | None,
 ) -> ScoreSummary:
     """Read the files once more and write their rows with the scores; then count what was written."""
 
@@ -73,7 +83,7 @@ def _write(
                 job.progress.reach(done)
 
     with job.progress.bar("writing", 0, job.about_rows()):
-        summary = write_scored_rows(job.out, schema, format, job.safe_cells, parts(), delimiter)
+        summary = write_scored_rows(job.out, schema, format, job.safe_cells, parts(), delimiter, order=order)
     written = count_rows(job.out, format)
     if written != summary.n_rows:
         raise DataError(f"{job.out}: holds {written:,} rows, but {summary.n_rows:,} were read; the check failed")

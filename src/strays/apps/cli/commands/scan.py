@@ -34,6 +34,7 @@ def scan(
     device: opt.Device = "auto",
     reading: opt.ReadOptions,
     out_format: opt.OutFormat = None,
+    sort: opt.Sort = False,
     safe_cells: opt.SafeCells = False,
     strict: opt.Strict = False,
     as_json: opt.Json = False,
@@ -44,6 +45,8 @@ def scan(
     from strays.jobs.scan import scan_table
     from strays.jobs.score import check_output, stream_format, write_scored
 
+    if sort and not out:
+        raise UsageError("--sort orders the rows of --out; add --out PATH, or omit --sort")
     rules = flagging.given()
     table, column = opt.opened(file, reading, text_column, (*labels.columns, id_column))
     if out:
@@ -75,7 +78,7 @@ def scan(
         with terminal.progress_bar("writing"):
             made.write(report)
     if out:
-        write_scored(table, out, found.scores, out_format=out_format, safe_cells=safe_cells)
+        write_scored(table, out, found.scores, out_format=out_format, safe_cells=safe_cells, sort=sort)
     if out == "-":
         return
     facts = found.to_dict(top)
@@ -92,6 +95,6 @@ def scan(
     terminal.say(f"Encoder: {encoder}{terminal.runs_on(found.model)}.")
     terminal.say_without_text(facts["n_without_text"])
     if out:
-        terminal.say(f"All rows with their scores are in {out}.")
+        terminal.say(f"All rows with their scores are in {out}{', oddest first' if sort else ''}.")
     if report:
         terminal.say(f"The report is {report}.")

@@ -65,6 +65,7 @@ def score(
     device: opt.Device = "auto",
     reading: opt.ReadOptions,
     out_format: opt.OutFormat = None,
+    sort: opt.Sort = False,
     part_rows: Annotated[int | None, Option(help="Rows to score and save at a time.", min=1, metavar="N")] = None,
     restart: Annotated[
         bool, Option("--restart", help="Discard what an earlier, interrupted run has done and start over.")
@@ -103,6 +104,7 @@ def score(
             strict=strict,
             safe_cells=safe_cells,
             restart=restart,
+            sort=sort,
             progress=RowProgress(terminal.progress_bar),
             engine=who,
             tell=opt.tell,
