@@ -184,9 +184,9 @@ class Calibration:
         which = "of them" if own else "text"
         message = (
             f"{n_texts} texts are too few to flag any {which} at {rate:.0%} false alarms: {needed}. Texts are ranked "
-            "all the same; use {top} or {flag_rate} to flag some"
+            "all the same; {flag_rate} flags a share of them"
         )
-        warnings.warn(StraysWarning(message, param=("top", "flag_rate")), stacklevel=3)
+        warnings.warn(StraysWarning(message, param="flag_rate"), stacklevel=3)
 
     def warn_if_none_flagged(self, wanted: Threshold, flagged: np.ndarray) -> None:
         """Warn where max_false_share flags none of the texts scored together, and say how many it would take."""
