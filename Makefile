@@ -86,6 +86,8 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.report --data "$(DATA)"
 	$(BIN)/python -m benchmarks.labelling --data "$(DATA)"
 	$(BIN)/python -m benchmarks.auto_paper --data "$(DATA)"
+	$(BIN)/python -m benchmarks.planted --data "$(DATA)"
+	$(BIN)/python -m benchmarks.marked_words --data "$(DATA)"
 	$(BIN)/python -m benchmarks.regret --data "$(DATA)" --corpora $(ENGLISH)
 	$(BIN)/python -m benchmarks.validity --data "$(DATA)" --corpora $(ENGLISH)
 	$(BIN)/strays study 5.1 5.2-ag --data "$(DATA)" --out benchmarks/results/paper

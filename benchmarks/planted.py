@@ -1,51 +1,103 @@
 """Does an explanation find what does not belong? A foreign clause is planted in a normal text, and must come first.
 
-    python -m benchmarks.planted --data DIR --chinese-encoder FOLDER [--texts 100]
+    python -m benchmarks.planted --data DIR [--chinese-encoder FOLDER] [--texts 60] [--split test]
 
-Models are fitted on training normals of a corpus without labels. Into test normals of the same corpus goes, at a random
-clause boundary, the first clause of a test text from elsewhere. The share of texts of whose highest-ranked segment more
-than half lies in the planted clause is written to results/planted.json.
+Models are fitted on training normals of a corpus without labels. Into normals of the same corpus goes, at a random
+clause boundary, the first clause of a text from elsewhere. The same normals untouched, and texts from elsewhere whole,
+are explained too. Written to results/planted.json for each pair of corpora (all texts cut to 300 characters):
+
+    found_first       planted texts of whose highest-ranked segment more than half lies in the planted clause
+    named             planted texts of which a clause is named as odd alone
+    named_rightly     of these, those of which the planted clause, and no other, is named
+    named_in_normal   untouched normal texts of which a clause is named
+    named_in_foreign  foreign texts of two clauses and more of which a clause is named
+    odd_all_over      foreign texts that are said to be odd all over
+
+Choose on --split dev, which writes nothing. Without a Chinese encoder the earlier row of that corpus stays.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
+from typing import Any
 
 import numpy as np
 
-from benchmarks.common import write_json
+from benchmarks.common import RESULTS, write_json
 from strays import TextOutlierDetector
-from strays.encoders import load_encoder
-from strays.model.segments import split
+from strays.encoders import Encoder, load_encoder
+from strays.model.explanation import OddPart, Segment
+from strays.model.segments import has_clauses, split
 from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
 
-TRAINED = 1500
+TRAINED, LONGEST = 1500, 300
+PAIRS = (
+    ("5.2-yelp", "5.2-rct"),
+    ("5.2-rct", "5.2-yelp"),
+    ("5.2-yelp", "5.2-ag"),
+    ("banking", "5.2-yelp"),
+    ("polarity", "5.2-rct"),
+    ("newsgroups", "newsgroups"),
+    ("5.3", "5.3"),
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="folder with the corpora; else STRAYS_DATA")
-    parser.add_argument("--chinese-encoder", required=True)
-    parser.add_argument("--texts", type=int, default=100)
+    parser.add_argument("--chinese-encoder")
+    parser.add_argument("--texts", type=int, default=60)
+    parser.add_argument("--split", choices=("dev", "test"), default="test")
     options = parser.parse_args()
     rows = []
-    for home, away in (("5.2-yelp", "5.2-rct"), ("5.2-rct", "5.2-yelp"), ("5.2-yelp", "5.2-ag"), ("5.3", "5.3")):
+    for home, away in PAIRS:
         chinese = home == "5.3"
-        encoder = load_encoder(options.chinese_encoder if chinese else "default", precision="full")
+        if chinese and not options.chinese_encoder:
+            rows += [row for row in json.loads((RESULTS / "planted.json").read_text())["rows"] if row["host"] == "5.3"]
+            continue
+        encoder = load_encoder(options.chinese_encoder, precision="full") if chinese else load_encoder("default")
         corpus, other = (load_corpus(name, data_folder(options.data)) for name in (home, away))
-        rng = np.random.default_rng(0)
-
-        model = TextOutlierDetector(encoder, held_out=0.2).fit(draw(corpus, "train", True, rng)[:TRAINED])
-        hosts = [t for t in draw(corpus, "test", True, rng) if (8 if chinese else 20) <= len(t) <= 300]
-        guests = draw(other, "test", home != away, rng)
-        guests = [g for g in map(first_clause, guests) if len(g) >= (6 if chinese else 15)]
-        pairs = list(zip(hosts, guests, strict=False))[: options.texts]
-        found = [top_is_planted(model, *plant(host, guest, rng, chinese)) for host, guest in pairs]
-        row = {"host": home, "guest": away, "encoder": "m3e-small" if chinese else "default", "texts": len(found)}
-        rows.append(row | {"found_first": float(np.mean(found))})
+        row = {"host": home, "guest": away, "encoder": "m3e-small" if chinese else "default"}
+        rows.append(row | measure(encoder, corpus, other, options.split, options.texts, chinese))
         print(rows[-1], flush=True)
-    write_json("planted.json", {"trained_on": TRAINED, "rows": rows})
+    if options.split == "test":
+        write_json("planted.json", {"trained_on": TRAINED, "rows": rows})
+
+
+def measure(
+    encoder: Encoder, corpus: LabelledCorpus, other: LabelledCorpus, part: str, n: int, chinese: bool
+) -> dict[str, Any]:
+    """The figures of one pair of corpora."""
+    rng = np.random.default_rng(0)
+    model = TextOutlierDetector(encoder, held_out=0.2).fit(draw(corpus, "train", True, rng)[:TRAINED])
+    hosts = [text[:LONGEST] for text in draw(corpus, part, True, rng) if len(text) >= (8 if chinese else 20)]
+    elsewhere = draw(other, part, corpus.spec != other.spec, rng)
+    guests = [guest for guest in map(first_clause, elsewhere) if (6 if chinese else 15) <= len(guest) <= LONGEST / 2]
+    planted = [plant(host, guest, rng, chinese) for host, guest in list(zip(hosts, guests, strict=False))[:n]]
+    explained = model.explain_many([text for text, _, _ in planted])
+    normal = model.explain_many(hosts[n : 3 * n])
+    foreign = model.explain_many([text[:LONGEST] for text in elsewhere[-n:]])
+    named = [(e, start, end) for e, (_, start, end) in zip(explained, planted, strict=True) if e.odd_parts]
+    rightly = [all(_mostly_in(part, start, end) for part in e.odd_parts) for e, start, end in named]
+    several = [e for e in foreign if has_clauses(e.text)]
+    first = [
+        bool(e.segments) and _mostly_in(e.segments[0], start, end)
+        for e, (_, start, end) in zip(explained, planted, strict=True)
+    ]
+    return {
+        "texts": len(planted),
+        "found_first": _share(first),
+        "named": len(named) / len(planted),
+        "named_rightly": _share(rightly),
+        "normal_texts": len(normal),
+        "named_in_normal": _share([bool(e.odd_parts) for e in normal]),
+        "foreign_texts": len(foreign),
+        "foreign_with_clauses": len(several),
+        "named_in_foreign": _share([bool(e.odd_parts) for e in several]),
+        "odd_all_over": _share([e.odd_all_over for e in foreign]),
+    }
 
 
 def draw(corpus: LabelledCorpus, part: str, normal: bool, rng: np.random.Generator) -> list[str]:
@@ -74,14 +126,13 @@ def plant(host: str, guest: str, rng: np.random.Generator, chinese: bool) -> tup
     return text, start, start + len(guest)
 
 
-def top_is_planted(model: TextOutlierDetector, text: str, start: int, end: int) -> bool:
-    """Whether most of the highest-ranked segment lies in text[start:end]."""
-    segments = model.explain(text).segments
-    if not segments:
-        return False
-    top = segments[0]
-    inside = min(end, top.end) - max(start, top.start)
-    return inside > (top.end - top.start) / 2
+def _mostly_in(segment: Segment | OddPart, start: int, end: int) -> bool:
+    """Whether more than half of a segment lies in text[start:end]."""
+    return min(end, segment.end) - max(start, segment.start) > (segment.end - segment.start) / 2
+
+
+def _share(found: list[bool]) -> float | None:
+    return float(np.mean(found)) if found else None
 
 
 if __name__ == "__main__":

@@ -16,10 +16,12 @@ from rich.console import Console
 from strays import TextOutlierDetector
 from strays.apps.cli.terminal import show_explanation
 from strays.errors import DataError, ModelError, UsageError
+from strays.model.common_words import FUNCTION_WORDS, common_words
 from strays.model.examples import Examples
-from strays.model.explanation import Explanation, effects, pieces
+from strays.model.explanation import Explanation, OddPart, Segment, effects, pieces
 from strays.model.folder import load_folder, save_folder
-from strays.model.segments import MOST_SEGMENTS, split
+from strays.model.normal_parts import NormalParts
+from strays.model.segments import MOST_SEGMENTS, clauses, split
 from tests.conftest import HashEncoder, farm_texts
 
 
@@ -84,12 +86,50 @@ def test_effects_are_by_hand() -> None:
     scored = pieces(text, spans)
     without = ["spam spam spam, bye", "good day, bye", "good day, spam spam spam,"]
     assert scored == [*without, "good day,", "spam spam spam,", "bye"]
-    segments = effects(text, spans, np.array([10.0 * piece.count("spam") + len(piece) for piece in scored]))
+    segments = effects(
+        text, spans, np.array([10.0 * piece.count("spam") + len(piece) for piece in scored]), frozenset()
+    )
     assert segments[0].text == "spam spam spam,"
     rest, own = np.array([30 + 19, 13, 30 + 25]), np.array([9, 30 + 15, 3])
     expected = (2 * (rest.mean() - rest) + own - own.mean()) / 3
     assert [segment.effect for segment in segments] == pytest.approx(sorted(expected, reverse=True))
-    assert effects("word", [], np.array([])) == []
+    assert effects("word", [], np.array([]), frozenset()) == []
+
+
+@pytest.mark.parametrize("text", ["profits of the casino", "well, is it so, cheap pills"])
+def test_common_words_alone_raise_no_score(text: str) -> None:
+    """However high they score: what is left of them when other words are common too has no effect."""
+    spans = split(text)
+    alone = np.array([9.0 if text[a:b].strip(",") in ("of", "the", "is it so") else 1.0 for a, b in spans])
+    scores = np.r_[-alone, alone]
+    assert effects(text, spans, scores, frozenset())[0].text in ("of", "the", "is it so,")
+    marked = [s.text for s in effects(text, spans, scores, FUNCTION_WORDS) if s.effect > 0]
+    assert not {"of", "the", "is it so,"} & set(marked)
+
+
+def test_words_of_many_normal_texts_are_common_in_any_language() -> None:
+    texts = [f"ma a {n} kerékpár, és a {n + 1} lánc" for n in range(50)]
+    common = common_words(texts)
+    assert {"ma", "a", "és", "kerékpár"} <= common
+    assert not {"7", "kaszinó"} & common
+    assert common_words([]) == FUNCTION_WORDS
+    assert "kaszinó" not in common_words(["kaszinó " * 90])  # one text is no custom
+
+
+def test_clauses_are_cut_as_segments_are() -> None:
+    text = "Dear all, " + "w " * 20 + ". Bye"
+    assert clauses(text) == split(text)
+    assert clauses("one clause only") == [(0, 15)]
+
+
+def test_clauses_are_compared_with_clauses_of_their_length() -> None:
+    pieces = ["two words"] * 50 + ["a clause of six words here"] * 50
+    normal = NormalParts.from_scores(frozenset(), pieces, np.r_[np.arange(50) + 100, np.arange(50)])
+    short, long = normal.p_value_for_length(["so short", "one that is longer than that"], np.array([120.0, 120.0]))
+    assert long == pytest.approx(1 / 101)
+    assert short > 0.5
+    none = NormalParts.from_scores(frozenset(), [], np.array([]))
+    assert none.p_value_for_length(["a"], np.array([9.0])).tolist() == [1.0]
 
 
 # ---- whole models ----------------------------------------------------------------------------------------------------
@@ -107,6 +147,51 @@ def test_the_foreign_clause_comes_first(model: TextOutlierDetector) -> None:
     explanation = model.explain("the cat sleeps in the garden, cheap pills casino, the dog eats near the barn")
     assert explanation.segments[0].text == "cheap pills casino,"
     assert explanation.segments[0].effect > 0
+
+
+def test_the_odd_clause_is_named() -> None:
+    clause = "cheap pills casino winner"
+    model = TextOutlierDetector(HashEncoder(32)).fit(farm_texts(400))
+    explanation = model.explain(f"{NORMAL[0]}, {clause}, {NORMAL[1]}")
+    assert [part.text for part in explanation.odd_parts] == [f"{clause},"]
+    assert explanation.odd_parts[0].p_value <= 0.02 / 3
+    assert f'the odd part is "{clause}": alone, it is odder for its length than about 99' in explanation.what_is_odd()
+    marked = [s.text for s in explanation.segments if explanation.strength(s)]
+    assert marked == [f"{clause},"]
+
+
+def test_normal_texts_have_nothing_odd_and_no_marks(model: TextOutlierDetector) -> None:
+    found = model.explain_many([f"{a}, {b}" for a, b in zip(NORMAL[:40], NORMAL[40:80], strict=True)])
+    ordinary = [e for e in found if e.nothing_odd]
+    assert len(ordinary) >= 30
+    for explanation in ordinary:
+        assert explanation.p_value > 0.2
+        assert explanation.what_is_odd() == "nothing in it is odd"
+        assert not any(map(explanation.strength, explanation.segments))
+
+
+@pytest.mark.parametrize("text", ["quark quark quark", "zebra quark, lattice meson, gluon boson", "quark"])
+def test_a_text_odd_all_over_is_said_to_be_so(text: str) -> None:
+    """Its parts are all as odd, and none is marked."""
+    model = TextOutlierDetector(HashEncoder(64), detector="centroid").fit(NORMAL)
+    explanation = model.explain(text)
+    assert explanation.p_value <= 0.05
+    assert explanation.odd_all_over
+    assert not explanation.odd_parts
+    assert explanation.what_is_odd() == "odd all over: no single part makes it odd"
+    assert not any(map(explanation.strength, explanation.segments))
+
+
+def test_a_model_finds_out_once_what_clauses_of_normal_texts_are_like() -> None:
+    model = TextOutlierDetector(HashEncoder(32)).fit(NORMAL)
+    model.encoder_.seen.clear()
+    model.explain("one clause, another clause")
+    assert len(model.encoder_.seen) == 2
+    model.explain("one clause, another clause")
+    assert len(model.encoder_.seen) == 3
+    model.fit(NORMAL[:60]).encoder_.seen.clear()
+    model.explain("one clause, another clause")
+    assert len(model.encoder_.seen) == 2
 
 
 def test_a_text_the_model_was_fitted_on_can_be_explained() -> None:
@@ -144,7 +229,25 @@ def test_neighbours_are_the_most_similar_kept_texts(model: TextOutlierDetector) 
     assert NORMAL[0] not in [n.text for n in own.nearest_normals]
 
 
+def test_copies_are_no_neighbours() -> None:
+    """Neither the text's own, which differ in case, spacing and marks, nor several of one neighbour."""
+    long = "please send the new chain " * 5 + "to the old shop behind the station before friday"
+    copies = ["The  cat sleeps in the GARDEN!", "the cat sleeps, in the garden", long, long.replace("friday", "Sunday")]
+    model = TextOutlierDetector(HashEncoder(32)).fit([*NORMAL, *copies, "cheap pills"], [None] * 124 + ["anomaly"])
+    found = model.explain("the cat sleeps in the garden", n_neighbours=200)
+    assert found.normal_copies >= 2
+    assert f"{found.normal_copies} copies of it are among the texts presumed normal" in found.copies()
+    shown = [n.text for n in found.nearest_normals]
+    assert not set(copies[:2]) & set(shown)
+    assert len(set(copies[2:]) & set(shown)) == 1
+    assert sum(n.n_copies + 1 for n in found.nearest_normals) + found.normal_copies >= 123
+    assert model.explain(long).normal_copies == 1  # itself does not count
+    assert model.explain("Cheap pills!").copies() == "1 copy of it is among the known anomalies"
+    assert model.explain("Cheap pills!").nearest_anomalies == []
+
+
 def test_the_text_is_encoded_in_one_go(model: TextOutlierDetector) -> None:
+    model.explain("warm up")
     model.encoder_.seen.clear()
     model.explain("one clause, another clause, a third")
     assert [len(texts) for texts in model.encoder_.seen] == [7]
@@ -164,6 +267,18 @@ def test_it_is_plain_data_and_words(model: TextOutlierDetector) -> None:
         (0.7, "as ordinary as most of"),
     ):
         assert Explanation(**base, p_value=p, nearest_anomalies=[]).in_words().startswith(words)
+
+
+def test_what_is_odd_is_quoted_without_marks_and_cut() -> None:
+    segments = [Segment(0, 4, "one,", 2.0), Segment(5, 8, "two", 1.5), Segment(9, 12, "few", 0.2)]
+    base = Explanation("one, two few", 1.0, 0.01, True, segments, [], [])
+    assert base.what_is_odd() == 'what makes it odd is mostly "one" and "two"'
+    assert [base.strength(s) for s in segments] == [1.0, 0.75, 0.0]
+    parts = [OddPart(0, 4, "one,", 0.001), OddPart(5, 8, "two " * 30, 0.01)]
+    words = replace(base, odd_parts=parts).what_is_odd()
+    assert words.startswith('the odd parts are "one" and "two two')
+    assert words.endswith('...": alone, each is odder for its length than about 99 % of the clauses of normal texts')
+    assert len(words) < 200
 
 
 def test_many_are_explained_as_one_by_one_with_one_call_of_the_encoder(model: TextOutlierDetector) -> None:

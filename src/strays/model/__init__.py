@@ -3,7 +3,9 @@
 labels                   what a person said of a text: 'normal', 'anomaly' or nothing
 calibration              p-values, and the threshold rules: which texts are flagged
 scores                   what a model says of texts: their scores, p-values and flags
-segments, examples       the parts of a text; texts kept to explain others with
+segments, common_words   the parts of a text, and words too common to be odd
+copies, examples         whether texts are copies; texts kept to explain others with
+normal_parts             what the parts of normal texts are like
 scoring                  texts to embeddings and anomaly scores
 folder                   a saved model on disk: the two files of a folder
 fitting                  fit a detector, and score texts it has not seen

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import pairwise
 
 import numpy as np
 
 from strays.detectors.array_spec import BYTES, LARGEST_EMBEDDED, SIGNS, WHOLE, ArraySpec, check_arrays
 from strays.detectors.sampling import evenly
 from strays.errors import ModelError
+from strays.model.copies import ALIKE, nearly_same, plain
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A kept text and the cosine of its embedding's angle to that of the explained text."""
+    """A kept text, the cosine of its embedding's angle to that of the explained text, and how often else it is kept."""
 
     text: str
     similarity: float
+    n_copies: int = 0
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,8 @@ class Examples:
 
     >>> X = np.array([[1, 0], [0, 1]])
     >>> kept = Examples.choose(["a rope", "cheap pills"], X, np.array([1, -1]), most=10)
-    >>> kept.nearest(np.array([3, 4]), anomalies=True, n=1, besides="a pill")
-    [Neighbour(text='cheap pills', similarity=0.8...)]
+    >>> kept.nearest("a pill", np.array([3, 4]), anomalies=True, n=1)
+    [Neighbour(text='cheap pills', similarity=0.8..., n_copies=0)]
     """
 
     texts: list[str]
@@ -64,14 +66,42 @@ class Examples:
         texts = [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends])]
         return cls(texts, arrays["embedding"], arrays["y"])
 
-    def nearest(self, x: np.ndarray, *, anomalies: bool, n: int, besides: str) -> list[Neighbour]:
-        """The n kept texts, anomalies or normals, whose embeddings point most nearly where x does."""
+    def nearest(self, text: str, x: np.ndarray, *, anomalies: bool, n: int) -> list[Neighbour]:
+        """The n kept texts, anomalies or normals, whose embeddings point most nearly where x, the text's own, does.
+
+        Copies of the text are no neighbours, and of copies of one another one is.
+        """
         side = (self.y < 0) == anomalies
-        similarity = self.X @ x.astype(self.X.dtype) / np.maximum(self._lengths * np.linalg.norm(x), 1e-12)
+        similarity = self._cosines(x)
         similarity[~side] = -np.inf
         order = np.argsort(-similarity, kind="stable")[: np.count_nonzero(side)]
-        nearest = islice((i for i in order if self.texts[i] != besides), n)
-        return [Neighbour(self.texts[i], float(similarity[i])) for i in nearest]
+        order = order[~self._copies(plain(text), similarity)[order]]
+        neighbours: list[Neighbour] = []
+        while len(neighbours) < n and len(order):
+            first = order[0]
+            copies = self._copies(self._plain[first], self._cosines(self.X[first]))[order]
+            neighbours.append(Neighbour(self.texts[first], float(similarity[first]), int(copies.sum()) - 1))
+            order = order[~copies]
+        return neighbours
+
+    def n_copies(self, text: str, x: np.ndarray, *, anomalies: bool) -> int:
+        """How many of the kept anomalies or normals are copies of a text with the embedding x, besides the text."""
+        copies = self._copies(plain(text), self._cosines(x)) & ((self.y < 0) == anomalies)
+        return int(copies.sum()) - any(self.texts[i] == text for i in np.flatnonzero(copies))
+
+    def _cosines(self, x: np.ndarray) -> np.ndarray:
+        return self.X @ x.astype(self.X.dtype) / np.maximum(self._lengths * np.linalg.norm(x), 1e-12)
+
+    def _copies(self, of: str, cosines: np.ndarray) -> np.ndarray:
+        """Which of the kept texts are copies of a plain text, given the cosines to its embedding."""
+        same = np.array([kept == of for kept in self._plain], dtype=bool)
+        for i in np.flatnonzero((cosines >= ALIKE) & ~same):
+            same[i] = nearly_same(self._plain[i], of)
+        return same
+
+    @cached_property
+    def _plain(self) -> list[str]:
+        return [plain(text) for text in self.texts]
 
     @cached_property
     def _lengths(self) -> np.ndarray:

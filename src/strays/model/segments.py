@@ -22,6 +22,7 @@ _MARK = re.escape(string.punctuation) + (
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD = rf"[^\s{_MARK}{_UNSPACED}]+"
 _UNIT = re.compile(rf"[{_UNSPACED}]{{1,2}}|{_WORD}(?:['\u2019.\-]{_WORD})*")
+_APOSTROPHE = re.compile("['\u2019]")
 # Where a clause ends: Latin marks before a space or the end, so that 3.14 stays whole; other marks and line breaks
 # anywhere; dashes between spaces.
 _ENDS = r".!?;:,)\]\u2026\u2014"
@@ -36,13 +37,55 @@ def split(text: str) -> list[tuple[int, int]]:
 
     A text of one segment has none: there is nothing to tell it apart from.
     """
+    edges = _between_marks(text)
+    spans = _pieces(text, edges, LONGEST_CLAUSE if len(edges) > 1 else 1)
+    return spans if len(spans) > 1 else []
+
+
+def clauses(text: str) -> list[tuple[int, int]]:
+    """Where the clauses of a text start and end, in order; one clause is one, however short, and a long one several.
+
+    >>> [text[a:b] for text in ["Dear all, see you."] for a, b in clauses(text)]
+    ['Dear all,', 'see you.']
+    """
+    return _pieces(text, _between_marks(text), LONGEST_CLAUSE)
+
+
+def has_clauses(text: str) -> bool:
+    """Whether a text has more than one clause, so that its segments are clauses rather than words."""
+    return len(_between_marks(text)) > 1
+
+
+def trim_marks(piece: str) -> str:
+    """A piece of text without the marks and spaces at its ends, unless it is all marks.
+
+    >>> trim_marks("earn 900 a day,")
+    'earn 900 a day'
+    """
+    units = list(_UNIT.finditer(piece))
+    return piece[units[0].start() : units[-1].end()] if units else piece
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in lower case, in order; pairs of characters in scripts without spaces.
+
+    >>> words("It isn't 3.14, L'EAU")
+    ['it', 'isn', 't', '3.14', 'l', 'eau']
+    """
+    return [word for match in _UNIT.finditer(text) for word in _APOSTROPHE.split(match.group().casefold()) if word]
+
+
+def _between_marks(text: str) -> list[tuple[int, int]]:
     edges = [0, *(match.end() for match in _CLAUSE_END.finditer(text)), len(text)]
-    clauses = [(a, b) for a, b in pairwise(edges) if _UNIT.search(text, a, b)]
-    longest = LONGEST_CLAUSE if len(clauses) > 1 else 1
-    cut = [piece for a, b in clauses for piece in _cut(text, a, b, longest)]
+    return [(a, b) for a, b in pairwise(edges) if _UNIT.search(text, a, b)]
+
+
+def _pieces(text: str, spans: list[tuple[int, int]], longest: int) -> list[tuple[int, int]]:
+    """Spans cut into pieces of at most `longest` words, which are joined again where they are too many."""
+    cut = [piece for a, b in spans for piece in _cut(text, a, b, longest)]
     together = -(-len(cut) // MOST_SEGMENTS) or 1
     groups = [cut[i : i + together] for i in range(0, len(cut), together)]
-    return [_trimmed(text, group[0][0], group[-1][1]) for group in groups] if len(groups) > 1 else []
+    return [_trimmed(text, group[0][0], group[-1][1]) for group in groups]
 
 
 def _cut(text: str, start: int, end: int, longest: int) -> list[tuple[int, int]]:

@@ -24,6 +24,7 @@ from strays.model.cascade import Cascade, static_encoder_of
 from strays.model.examples import Examples
 from strays.model.explanation import Explanation, explain_texts
 from strays.model.labels import parse_labels
+from strays.model.normal_parts import NormalParts
 from strays.model.persistence import VERSION_LENGTH, ModelState, describe, fingerprint, load_state, save_state
 from strays.model.scores import RawScores, Scores
 from strays.model.scoring import anomaly_scores, embed, require_same_encoder
@@ -124,7 +125,7 @@ class TextOutlierDetector(BaseEstimator):
         texts are encoded, `fit_progress` with (fits done, fits in all).
         """
         fitting.check_settings(self.held_out, self.keep_examples)
-        self.encoder_fingerprint_ = None
+        self.encoder_fingerprint_, self._normal_parts_found = None, None
         require_same_index(texts, labels)
         texts = check_texts(texts)
         y = parse_labels(labels, len(texts))
@@ -234,6 +235,7 @@ class TextOutlierDetector(BaseEstimator):
             self.calibration_,
             self.threshold_,
             self.examples_,
+            self._normal_parts(),
             n_neighbours=n_neighbours,
         )
 
@@ -322,10 +324,19 @@ class TextOutlierDetector(BaseEstimator):
 
     encoder_fingerprint_: str | None = None
     cascade_: Cascade | None = None
+    _normal_parts_found: NormalParts | None = None
 
     def _state(self) -> ModelState:
         self._require_fitted()
         return ModelState(**{field.name: getattr(self, field.name) for field in fields(ModelState)})
+
+    def _normal_parts(self) -> NormalParts:
+        """What the parts of normal texts are like: found when first asked for, as their clauses must be scored."""
+        if self._normal_parts_found is None:
+            self._normal_parts_found = NormalParts.of(
+                self.examples_, self.calibration_, self.anomaly_score, self._detector_scores
+            )
+        return self._normal_parts_found
 
     def _embed(self, texts: list[str], progress: Progress | None = None) -> np.ndarray:
         require_same_encoder(self.encoder_, self.encoder_fingerprint_, "model")

@@ -42,7 +42,7 @@ def test_explain_shows_words_and_neighbours(model: Path, strays: Run, monkeypatc
         assert words in ran.out
     told = json.loads(strays("explain", text, "--model", model, "--json").out)
     assert told["text"] == text
-    assert told["segments"][0].keys() == {"start", "end", "text", "effect"}
+    assert told["segments"][0].keys() == {"start", "end", "text", "effect", "strength"}
     monkeypatch.setattr("sys.stdin", io.StringIO(text + "\n"))
     assert json.loads(strays("explain", "-", "--model", model, "--json").out) == told
 

@@ -376,9 +376,13 @@ def test_nothing_moves_when_an_explanation_arrives(page: Page) -> None:
     assert not page.locator("#judge mark").count()
     why = {
         "generation": 1,
+        "what_is_odd": 'the odd part is "the words of a clause of some length, which is cut when ..."'
+        + " and so on" * 6,
+        "odd_all_over": False,
+        "copies": "",
         "segments": [{"start": 0, "end": 5, "effect": 1.0}],
-        "nearest_normals": [{"text": "a hen", "similarity": 0.5}] * 3,
-        "nearest_anomalies": [{"text": "a very long one " * 30, "similarity": 0.5}],
+        "nearest_normals": [{"text": "a hen", "similarity": 0.5, "n_copies": 2}] * 3,
+        "nearest_anomalies": [{"text": "a very long one " * 30, "similarity": 0.5, "n_copies": 0}],
     }
     for route in held:
         route.fulfill(body=json.dumps(why), content_type="application/json")

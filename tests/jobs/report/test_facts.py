@@ -65,7 +65,9 @@ def test_the_oddest_come_first_with_their_own_scores(found: dict, scan: Scan) ->
         assert len(text["nearest_normals"]) == 2
         assert text["nearest_anomalies"] == []
     spam = next(text for text in found["oddest"] if text["row"] > 121)
-    assert max(piece["strength"] for piece in spam["pieces"]) == 1.0
+    assert spam["odd_all_over"]  # such spam has no part that is ordinary
+    assert spam["what_is_odd"].startswith("odd all over")
+    assert not any(piece["strength"] for piece in spam["pieces"])
     assert spam["in_words"].startswith("odder than about")
 
 

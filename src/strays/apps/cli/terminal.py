@@ -73,20 +73,21 @@ def show_explanation(explanation: dict[str, Any], console: Console | None = None
     """A text with what raises its score marked, the strongest segments, and the texts it is like."""
     console = console or Console(highlight=False)
     segments = explanation["segments"]
-    strongest = max((segment["effect"] for segment in segments), default=0.0)
     line, at = Text(), 0
     for segment in sorted(segments, key=lambda segment: segment["start"]):
         line.append(_in_line(explanation["text"][at : segment["start"]]))
-        line.append(_in_line(segment["text"]), _effect_style(segment["effect"], strongest))
+        line.append(_in_line(segment["text"]), _mark_style(segment["strength"]))
         at = segment["end"]
     line.append(_in_line(explanation["text"][at:]))
     console.print(line)
     console.print(Text(printable(explanation["in_words"]), "bold"))
-    raising = [segment for segment in segments if segment["effect"] > 0][:5]
-    if raising:
+    for words in filter(None, (explanation["what_is_odd"], explanation["copies"])):
+        console.print(Text(printable(words)))
+    raising = [segment for segment in segments if segment["strength"] > 0][:5]
+    if raising and not explanation["odd_parts"]:
         console.print(Text("\nwhat raises the score, and by how much", "dim"))
-    for segment in raising:
-        console.print(Text.assemble(f"{segment['effect']:+6.2f}  ", printable(segment["text"])))
+        for segment in raising:
+            console.print(Text.assemble(f"{segment['effect']:+6.2f}  ", printable(segment["text"])))
     for title, neighbours in (
         ("texts presumed normal most like it", explanation["nearest_normals"]),
         ("known anomalies most like it", explanation["nearest_anomalies"]),
@@ -94,7 +95,9 @@ def show_explanation(explanation: dict[str, Any], console: Console | None = None
         if neighbours:
             console.print(Text(f"\n{title}, and how much (1: the same)", "dim"))
         for neighbour in neighbours:
-            console.print(Text.assemble(f"{neighbour['similarity']:6.2f}  ", printable(neighbour["text"])))
+            copies = f" (and {neighbour['n_copies']} more like it)" if neighbour["n_copies"] else ""
+            line = Text.assemble(f"{neighbour['similarity']:6.2f}  ", printable(neighbour["text"]), (copies, "dim"))
+            console.print(line)
 
 
 def _in_line(piece: str) -> str:
@@ -105,10 +108,10 @@ def _in_line(piece: str) -> str:
     return f"{' ' * piece[0].isspace()}{inner}{' ' * piece[-1].isspace()}"
 
 
-def _effect_style(effect: float, strongest: float) -> str:
-    if effect <= 0 or strongest <= 0:
+def _mark_style(strength: float) -> str:
+    if strength <= 0:
         return ""
-    return "bold white on red" if effect == strongest else "red" if effect > strongest / 2 else "yellow"
+    return "bold white on red" if strength == 1 else "red" if strength > 0.5 else "yellow"
 
 
 def show_facts(facts: dict[str, str], title: str) -> None:

@@ -41,13 +41,14 @@ export class Card {
     this.why = make("p", { class: "asked" });
     this.text = make("div", { class: "text", dir: "auto", tabindex: "0", role: "group", "aria-label": "Text" });
     this.facts = make("p", { class: "facts" });
+    this.reason = make("p", { class: "reason soft" });
     this.meanwhile = make("p", { class: "meanwhile soft", role: "status" });
     this.past = make("ul", { class: "past" });
     this.trouble = make("p", { class: "soft", role: "status" });
     this.normals = make("ul", { class: "near" });
     this.anomalies = make("ul", { class: "near" });
     this.root = make("div", { class: "card" },
-      make("article", {}, this.why, this.text, this.facts, this.meanwhile, this.past),
+      make("article", {}, this.why, this.text, this.facts, this.reason, this.meanwhile, this.past),
       make("aside", { "aria-label": "Why it is odd, and what it is like" }, this.trouble,
         make("h3", {}, sign("normal"), " Nearest texts taken for normal"), this.normals,
         make("h3", {}, sign("anomaly"), " Nearest known anomalies"), this.anomalies));
@@ -113,6 +114,7 @@ export class Card {
   _wait() {
     this.root.classList.add("waiting");
     this.trouble.textContent = "";
+    this.reason.replaceChildren();
     const blank = () => make("li", { class: "blank", "aria-hidden": "true" }, make("span"), make("span"));
     for (const list of [this.normals, this.anomalies]) {
       list.replaceChildren(...Array.from({ length: NEIGHBOURS }, blank));
@@ -127,11 +129,13 @@ export class Card {
       why = await explain(item.id);
     } catch (thrown) {
       if (this.item === item) this.trouble.textContent = `No explanation: ${troubleOf(thrown).message}`;
-      why = { segments: [], nearest_normals: [], nearest_anomalies: [] };
+      why = { what_is_odd: "", odd_all_over: false, copies: "", segments: [], nearest_normals: [], nearest_anomalies: [] };
     }
     if (this.item !== item) return;
     this.root.classList.remove("waiting");
     drawText(this.text, item, why.segments);
+    const words = [why.what_is_odd, why.copies].filter(Boolean).join("; ");
+    this.reason.replaceChildren(...(words ? [bdi(sentence(words))] : []));
     near(this.normals, why.nearest_normals, "No other text is known to be normal.");
     near(this.anomalies, why.nearest_anomalies, "None is known yet.");
   }
@@ -161,9 +165,10 @@ export function asked(item) {
  * @param {string} none what to say where there are none
  */
 function near(list, neighbours, none) {
-  const rows = neighbours.slice(0, NEIGHBOURS).map(({ text, similarity }) => {
+  const rows = neighbours.slice(0, NEIGHBOURS).map(({ text, similarity, n_copies: copies }) => {
     const like = make("span", { class: "like", title: "likeness, from 0 to 1" }, similarity.toFixed(2));
-    return make("li", { title: plain(text, 1000) }, bdi(text, LONG), like);
+    const more = copies ? [make("span", { class: "soft" }, ` and ${number(copies)} more like it`)] : [];
+    return make("li", { title: plain(text, 1000) }, bdi(text, LONG), ...more, like);
   });
   list.replaceChildren(...(rows.length ? rows : [make("li", { class: "soft" }, none)]));
 }

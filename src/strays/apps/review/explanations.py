@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Any
 
 from strays.apps.review.background import lower_priority
@@ -86,6 +87,9 @@ def explain_text(text: str, generation: Generation) -> dict[str, Any]:
     found = generation.ranking.model.explain(text[first : first + READ_CHARACTERS])
     return {
         "generation": generation.number,
+        "what_is_odd": found.what_is_odd(),
+        "odd_all_over": found.odd_all_over,
+        "copies": found.copies(),
         "segments": [
             {
                 "start": utf16_length(text[: first + segment.start]),
@@ -105,4 +109,4 @@ def utf16_length(text: str) -> int:
 
 
 def _short(neighbour: Neighbour) -> dict[str, Any]:
-    return {"text": neighbour.text[:READ_CHARACTERS], "similarity": neighbour.similarity}
+    return asdict(neighbour) | {"text": neighbour.text[:READ_CHARACTERS]}

@@ -83,6 +83,9 @@ export interface TextAnswer extends Item {
 
 /** GET /api/texts/ID/why */
 export interface WhyAnswer {
+  what_is_odd: string; // in words; quotes the text
+  odd_all_over: boolean;
+  copies: string; // how many copies of the text there are, in words; "" if none
   segments: Segment[];
   nearest_normals: Neighbour[];
   nearest_anomalies: Neighbour[];
@@ -97,6 +100,7 @@ export interface Segment {
 export interface Neighbour {
   text: string;
   similarity: number;
+  n_copies: number;
 }
 
 /** GET /api/history */

@@ -16,7 +16,7 @@ def explain(
     device: opt.Device = "auto",
     as_json: opt.Json = False,
 ) -> None:
-    """Explain the score of a text: the words that raise it, and the known texts it resembles."""
+    """Explain the score of a text: the part that is odd, the words that raise the score, and texts it resembles."""
     from strays.apps.cli import terminal
     from strays.model import TextOutlierDetector
 
