@@ -229,15 +229,8 @@ class TextOutlierDetector(BaseEstimator):
             X = self._embed(pieces, progress)
             return X, self._detector_scores(X)
 
-        return explain_texts(
-            check_texts(texts),
-            embed_and_score,
-            self.calibration_,
-            self.threshold_,
-            self.examples_,
-            self._normal_parts(),
-            n_neighbours=n_neighbours,
-        )
+        known = self.calibration_, self.threshold_, self.examples_, self._normal_parts()
+        return explain_texts(check_texts(texts), embed_and_score, *known, n_neighbours=n_neighbours)
 
     def set_threshold(
         self,
@@ -333,9 +326,8 @@ class TextOutlierDetector(BaseEstimator):
     def _normal_parts(self) -> NormalParts:
         """What the parts of normal texts are like: found when first asked for, as their clauses must be scored."""
         if self._normal_parts_found is None:
-            self._normal_parts_found = NormalParts.of(
-                self.examples_, self.calibration_, self.anomaly_score, self._detector_scores
-            )
+            given = self.examples_, self.calibration_, self.anomaly_score, self._detector_scores
+            self._normal_parts_found = NormalParts.of(*given)
         return self._normal_parts_found
 
     def _embed(self, texts: list[str], progress: Progress | None = None) -> np.ndarray:
