@@ -15,7 +15,7 @@ from strays import TextOutlierDetector, load_encoder
 from strays.detectors import AISVDD, DETECTORS, CentroidDistance, Detector
 from strays.errors import DataError, EncoderError, ModelError, StraysWarning, UsageError
 from strays.jobs.metrics import auc
-from strays.model.calibration import threshold
+from strays.model.calibration import Calibration, threshold
 from strays.model.folder import load_folder, save_folder
 from tests.conftest import HashEncoder, farm_texts, save_tiny_bert
 
@@ -224,6 +224,23 @@ def test_a_share_that_flags_nothing_says_what_it_would_take() -> None:
         StraysWarning, match=rf"with {m} held-out .* at least {-(-60 * 10 // (m + 1))} of these 60 texts"
     ):
         model.predict(NORMAL[:60])
+
+
+def test_a_share_that_flags_nothing_as_the_held_out_texts_are_as_odd_does_not_ask_for_more_texts() -> None:
+    rng = np.random.default_rng(0)
+    normal, odd = rng.normal(size=900), rng.normal(size=100) + 6
+    wanted = threshold(max_false_share=0.1)
+    clean = Calibration.from_scores(rng.normal(size=1000), normal)
+    assert clean.flagged(wanted, np.r_[normal, odd])[900:].mean() > 0.9
+    itself = Calibration.from_scores(np.r_[normal, odd], normal)
+    with pytest.warns(StraysWarning, match="unlabelled strays among the held-out texts.* more texts would not help"):
+        itself.warn_if_none_flagged(wanted, np.r_[normal, odd])
+    coarse = Calibration.from_scores(rng.normal(size=99), normal)
+    with pytest.warns(StraysWarning, match=r"at least 95 of these 950 texts .* Fit on more texts"):
+        coarse.warn_if_none_flagged(wanted, np.r_[np.minimum(normal, 1), odd[:50]])
+    few_above = Calibration.from_scores(rng.normal(size=400), normal)  # 25 are needed and 15 there: more than chance
+    with pytest.warns(StraysWarning, match="at least 25 of these 1000 texts .* 15 are. Fit on more texts"):
+        few_above.warn_if_none_flagged(wanted, np.r_[np.minimum(normal, 1), np.zeros(85), odd[:15]])
 
 
 def test_texts_are_encoded_once() -> None:

@@ -1,4 +1,4 @@
-"""Measuring a fitted model on a file with labels."""
+"""Measuring a fitted model on a file with labels, and what every threshold would make of it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,66 @@ from strays.errors import DataError, UsageError
 from strays.jobs.columns import NormalValues
 from strays.jobs.corpus import read_corpus
 from strays.jobs.metrics import Evaluation, evaluate
-from strays.model import TextOutlierDetector
+from strays.model import Scores, TextOutlierDetector
+from strays.model.calibration import Calibration, Rule, Threshold
+from strays.model.contamination import Contamination
 from strays.model.labels import parse_labels
 from strays.tables import Table
+
+# What is compared: thresholds a person might choose.
+THRESHOLDS = (
+    *(Threshold("max_false_alarms", rate) for rate in (0.001, 0.01, 0.02, 0.05, 0.1)),
+    *(Threshold("max_false_share", share) for share in (0.1, 0.2, 0.5)),
+    *(Threshold("flag_rate", rate) for rate in (0.01, 0.02, 0.05, 0.1)),
+)
+
+
+@dataclass(frozen=True)
+class ThresholdOutcome:
+    """What a threshold makes of labelled rows, as counts and shares; `precision` is None where nothing is flagged.
+
+    >>> y, flagged = np.array([1, 1, 1, -1, -1]), np.array([False, True, False, True, False])
+    >>> one = ThresholdOutcome.of(Threshold("flag_rate", 0.4), y, flagged)
+    >>> one.found, one.missed, one.false_alarms, one.passed, one.recall, one.precision
+    (1, 1, 1, 2, 0.5, 0.5)
+    """
+
+    rule: Rule
+    value: float
+    flagged: int
+    found: int
+    missed: int
+    false_alarms: int
+    passed: int
+    recall: float
+    precision: float | None
+    false_alarm_rate: float
+
+    @classmethod
+    def of(cls, used: Threshold, y: np.ndarray, flagged: np.ndarray) -> ThresholdOutcome:
+        """Of rows of both labels (+1 normal, -1 anomaly) and their flags."""
+        found, false_alarms = int(flagged[y < 0].sum()), int(flagged[y > 0].sum())
+        n_anomalies, n_normals, n_flagged = int((y < 0).sum()), int((y > 0).sum()), found + false_alarms
+        return cls(
+            rule=used.rule,
+            value=used.value,
+            flagged=n_flagged,
+            found=found,
+            missed=n_anomalies - found,
+            false_alarms=false_alarms,
+            passed=n_normals - false_alarms,
+            recall=found / n_anomalies,
+            precision=found / n_flagged if n_flagged else None,
+            false_alarm_rate=false_alarms / n_normals,
+        )
 
 
 @dataclass(frozen=True)
 class TableEvaluation:
-    """The paper's metrics, and what the model's threshold makes of the file.
+    """The paper's metrics, what the model's threshold makes of the file, and what others would.
 
-    >>> metrics = evaluate(labels=[1, 1, -1], scores=[0.1, 0.2, 0.3])
-    >>> found = TableEvaluation(metrics, 0, 0, anomalies_flagged=1.0, false_alarms=0.5, flagged_are="score > 0.15")
-    >>> found.to_words()["false alarms"]
-    '50.0 % of the normal texts'
+    `thresholds` holds the chosen one too. `normals_beyond_chance` tells whether the normal rows are odder than those
+    the model was fitted on, which makes false alarms more than promised.
     """
 
     metrics: Evaluation
@@ -32,21 +79,32 @@ class TableEvaluation:
     anomalies_flagged: float
     false_alarms: float
     flagged_are: str
+    chosen: ThresholdOutcome
+    thresholds: tuple[ThresholdOutcome, ...]
+    normals_beyond_chance: Contamination | None
 
     def to_words(self) -> dict[str, str]:
         """The figures in percent, as the paper prints them."""
-        m = self.metrics
+        m, chosen = self.metrics, self.chosen
         left_out = f"; left out: {self.n_unlabelled:,} unlabelled, {self.n_without_text:,} without a text"
-        return {
+        words = {
             "rows": f"{m.n:,}, {m.n_anomalies:,} of them anomalies{left_out}",
             "MAP": f"{100 * m.map:.1f}",
             "Recall@5": _recall_in_words(m),
             "AUC": f"{100 * m.auc:.1f}",
             "FPR at 80 % TPR": f"{100 * m.fpr_at_80_tpr:.1f}",
-            "anomalies flagged": f"{100 * self.anomalies_flagged:.1f} %",
-            "false alarms": f"{100 * self.false_alarms:.1f} % of the normal texts",
-            "flags": self.flagged_are,
+            "threshold": self.flagged_are,
+            "anomalies flagged": f"{100 * self.anomalies_flagged:.1f} %: {chosen.found:,}, {chosen.missed:,} missed",
+            "false alarms": f"{100 * self.false_alarms:.1f} % of the normal texts: {chosen.false_alarms:,}, "
+            f"{chosen.passed:,} not flagged",
         }
+        odder = self.normals_beyond_chance
+        if odder and odder.beyond_chance:
+            words["normal texts"] = (
+                f"about {100 * odder.share:.1f} % ({100 * odder.low:.1f} to {100 * odder.high:.1f} %) are odder than "
+                "those the model was fitted on: expect more false alarms than the threshold says"
+            )
+        return words
 
 
 def _recall_in_words(m: Evaluation) -> str:
@@ -81,11 +139,28 @@ def evaluate_table(
             f"{(y < 0).sum()} anomaly labels; expected at least one of each"
         )
     scored = model.score([corpus.texts[i] for i in labelled], progress=progress)
+    chosen = ThresholdOutcome.of(model.threshold_, y, scored.flagged)
     return TableEvaluation(
         metrics=evaluate(y, scored.anomaly_score),
         n_unlabelled=len(corpus.texts) - len(labelled),
         n_without_text=corpus.n_without_text,
-        anomalies_flagged=float(scored.flagged[y < 0].mean()),
-        false_alarms=float(scored.flagged[y > 0].mean()),
+        anomalies_flagged=chosen.recall,
+        false_alarms=chosen.false_alarm_rate,
         flagged_are=str(model.threshold_),
+        chosen=chosen,
+        thresholds=_outcomes(model.calibration_, model.threshold_, y, scored),
+        normals_beyond_chance=model.calibration_.contamination(scored.p_value[y > 0]),
+    )
+
+
+def _outcomes(
+    calibration: Calibration, chosen: Threshold, y: np.ndarray, scored: Scores
+) -> tuple[ThresholdOutcome, ...]:
+    """What the usual thresholds and the chosen one make of the rows, by rule and from strict to loose."""
+    finest = calibration.lowest_p_value
+    usual = [wanted for wanted in THRESHOLDS if not wanted.rule.startswith("max_") or wanted.value >= finest]
+    rules = list(dict.fromkeys(wanted.rule for wanted in (*usual, chosen)))
+    all_of_them = sorted({*usual, chosen}, key=lambda wanted: (rules.index(wanted.rule), wanted.value))
+    return tuple(
+        ThresholdOutcome.of(wanted, y, calibration.flagged(wanted, scored.anomaly_score)) for wanted in all_of_them
     )

@@ -15,6 +15,7 @@ from strays.jobs.score import OpenProgress, bars_in_turn, flag_rows, no_bar
 from strays.model import RawScores, Scores, TextOutlierDetector
 from strays.model.calibration import threshold
 from strays.model.cascade_scorer import warn_of_share
+from strays.model.contamination import Contamination
 from strays.tables import Table
 
 
@@ -40,6 +41,12 @@ class Scan:
     scores: Scores
     fitted_here: bool = True
 
+    @property
+    def contamination(self) -> Contamination | None:
+        """The share of rows that are odd beyond chance; None where a file compared with itself cannot tell."""
+        p_value = self.scores.p_value
+        return None if self.fitted_here else self.model.calibration_.contamination(p_value[~np.isnan(p_value)])
+
     def to_dict(self, top: int) -> dict[str, Any]:
         """What was found, with the `top` oddest rows, as plain data."""
         score = self.scores.anomaly_score
@@ -53,6 +60,7 @@ class Scan:
             "id_column": self.corpus.id_column,
             "n_flagged": int(self.scores.flagged.sum()),
             "flagged_are": str(self.model.threshold_),
+            "beyond_chance": asdict(found) if (found := self.contamination) else None,
             "detector": self.model.info()["detector"]["name"],
             "fitted_on": asdict(self.model.summary_),
             "oddest": [

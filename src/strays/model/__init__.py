@@ -1,6 +1,7 @@
 """TextOutlierDetector and what it is made of. Modules import only from those named before them.
 
 labels                   what a person said of a text: 'normal', 'anomaly' or nothing
+contamination            what share of scored texts is odd beyond chance
 calibration              p-values, and the threshold rules: which texts are flagged
 scores                   what a model says of texts: their scores, p-values and flags
 segments, common_words   the parts of a text, and words too common to be odd

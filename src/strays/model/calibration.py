@@ -29,10 +29,13 @@ import numpy as np
 from strays.detectors.array_spec import ArraySpec, check_arrays
 from strays.detectors.sampling import evenly
 from strays.errors import StraysWarning, UsageError
+from strays.model.contamination import Contamination, estimate_contamination
 
 Rule = Literal["max_false_alarms", "max_false_share", "flag_rate", "top"]
 # Scores kept of a corpus, and texts held out of one: more change no threshold that matters.
 MOST_KEPT = 100_000
+# Held-out texts are too few for max_false_share where more than this share of a file would have to be odd.
+MOST_ODD = 0.05
 
 
 @dataclass(frozen=True)
@@ -188,17 +191,36 @@ class Calibration:
         )
         warnings.warn(StraysWarning(message, param="flag_rate"), stacklevel=3)
 
-    def warn_if_none_flagged(self, wanted: Threshold, flagged: np.ndarray) -> None:
-        """Warn where max_false_share flags none of the texts scored together, and say how many it would take."""
-        if wanted.rule == "max_false_share" and wanted.value and len(flagged) and not flagged.any():
-            fewest = math.ceil(len(flagged) * self.lowest_p_value / max(wanted.value, 1e-12) - 1e-9)
-            message = (
-                f"nothing is flagged: with {len(self.normal_scores)} held-out normal texts no p-value is below "
-                f"{self.lowest_p_value:.2g}, so at least {fewest} of these {len(flagged)} texts would have to be that "
-                f"odd for {wanted.value:g} of them to be false. Fit on more texts, allow a larger share, or use "
-                "{max_false_alarms}"
+    def warn_if_none_flagged(self, wanted: Threshold, scores: np.ndarray) -> None:
+        """Warn where max_false_share flags none of the texts scored together: why, and what helps."""
+        n, m, lowest = len(scores), len(self.normal_scores), self.lowest_p_value
+        if wanted.rule != "max_false_share" or not wanted.value or not n or self.flagged(wanted, scores).any():
+            return
+        above_all = int((self.p_value(scores) <= lowest).sum())
+        fewest = math.ceil(n * lowest / max(wanted.value, 1e-12) - 1e-9)
+        found = estimate_contamination(above_all, n, m, lowest)
+        if fewest > MOST_ODD * n or (found and found.beyond_chance):
+            why = (
+                f"with {m} held-out normal texts no p-value is below {lowest:.2g}, so at least {fewest} of these {n} "
+                f"texts would have to be that odd for {wanted.value:g} of them to be false, and {above_all} are. Fit "
+                "on more texts, allow a larger share, or use {max_false_alarms}"
             )
-            warnings.warn(StraysWarning(message, param="max_false_alarms"), stacklevel=3)
+        else:
+            why = (
+                f"{above_all} of these {n} texts score above all {m} held-out texts, no more than chance explains. "
+                "Either no text here is odd, or there are unlabelled strays among the held-out texts, as there always "
+                "are where a file is compared with itself; more texts would not help. Fit on texts that are all "
+                "normal, label the strays among them, or use {max_false_alarms} or {flag_rate}"
+            )
+        warnings.warn(
+            StraysWarning(f"nothing is flagged: {why}", param=("max_false_alarms", "flag_rate")), stacklevel=3
+        )
+
+    def contamination(self, p_values: np.ndarray) -> Contamination | None:
+        """The share of texts that are odd beyond chance, none of which the model was fitted on."""
+        rate = DEFAULT_THRESHOLD.value
+        n_flagged = int((p_values <= rate + 1e-12).sum())
+        return estimate_contamination(n_flagged, len(p_values), len(self.normal_scores), rate)
 
 
 def _score_exceeded_by(ascending: np.ndarray, count: int) -> float:

@@ -177,7 +177,7 @@ class TextOutlierDetector(BaseEstimator):
         """The p-values and flags of texts whose anomaly scores are known."""
         self._require_fitted()
         flagged = self.calibration_.flagged(self.threshold_, scores)
-        self.calibration_.warn_if_none_flagged(self.threshold_, flagged)
+        self.calibration_.warn_if_none_flagged(self.threshold_, scores)
         return Scores(scores, self.calibration_.p_value(scores), flagged)
 
     def anomaly_score(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:

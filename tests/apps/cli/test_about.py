@@ -11,6 +11,8 @@ import numpy as np
 from tests.apps.cli.conftest import SPAM, Run
 from tests.conftest import farm_texts
 
+RULES = ("max_false_alarms", "max_false_share", "flag_rate", "top")
+
 
 def test_evaluate_gives_the_papers_metrics(file: Path, model: Path, strays: Run) -> None:
     ran = strays("evaluate", file, "--model", model, "--label-column", "label", "--json")
@@ -22,6 +24,37 @@ def test_evaluate_gives_the_papers_metrics(file: Path, model: Path, strays: Run)
     words = strays("evaluate", file, "--model", model, "--label-column", "label").out
     assert "MAP" in words
     assert "Recall@5" in words
+
+
+def test_evaluate_says_what_thresholds_would_find(file: Path, model: Path, strays: Run) -> None:
+    call = ("evaluate", file, "--model", model, "--label-column", "label")
+    result = json.loads(strays(*call, "--top", 6, "--json").out)
+    chosen = result["chosen"]
+    assert (chosen["rule"], chosen["value"], chosen["flagged"]) == ("top", 6, 6)
+    assert (chosen["found"] + chosen["missed"], chosen["false_alarms"] + chosen["passed"]) == (4, 80)
+    assert result["thresholds"][-1] == chosen
+    values = {rule: [t["value"] for t in result["thresholds"] if t["rule"] == rule] for rule in RULES}
+    assert values["max_false_alarms"] == [0.02, 0.05, 0.1]  # 80 held-out texts cannot tell 0.01
+    for rule in RULES:
+        flagged = [t["flagged"] for t in result["thresholds"] if t["rule"] == rule]
+        assert flagged == sorted(flagged)
+    for one in result["thresholds"]:
+        assert one["flagged"] == one["found"] + one["false_alarms"]
+        assert one["recall"] == one["found"] / 4
+    table = strays(*call, "--flag-rate", 0.03).out
+    assert "--max-false-share" in table
+    assert "0.03 *" in table
+    usual = json.loads(strays(*call, "--max-false-alarms", 0.05, "--json").out)
+    assert sum(t == usual["chosen"] for t in usual["thresholds"]) == 1
+
+
+def test_evaluate_tells_normals_that_are_unlike_those_fitted_on(model: Path, strays: Run, tmp_path: Path) -> None:
+    rows = [(text, "normal") for text in (*farm_texts(60), *(f"interest rates rise {i} again" for i in range(40)))]
+    lines = [json.dumps({"text": text, "label": label}) for text, label in (*rows, (SPAM[0], "anomaly"))]
+    (tmp_path / "drift.jsonl").write_text("\n".join(lines))
+    call = ("evaluate", tmp_path / "drift.jsonl", "--model", model, "--label-column", "label")
+    assert 0.2 < json.loads(strays(*call, "--json").out)["normals_beyond_chance"]["low"] < 0.4
+    assert "odder than those the model was fitted on" in " ".join(strays(*call).out.split())
 
 
 def test_info_and_fit_say_what_a_model_is(model: Path, strays: Run, tiny_bert: Path) -> None:

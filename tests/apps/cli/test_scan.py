@@ -18,6 +18,16 @@ def test_scan_shows_the_oddest_rows(file: Path, tiny_bert: Path, strays: Run) ->
     assert "1 rows without a text passed through unscored" in ran.err
 
 
+def test_scan_does_not_take_a_share_that_is_always_flagged_for_a_finding(
+    file: Path, tiny_bert: Path, strays: Run
+) -> None:
+    ran = strays("scan", file, "--encoder", tiny_bert, "--top", 1)
+    assert "of 84 rows are flagged: with this threshold about 5 % of any file is, odd or not." in ran.err
+    assert json.loads(strays("scan", file, "--encoder", tiny_bert, "--json").out)["beyond_chance"] is None
+    ran = strays("scan", file, "--encoder", tiny_bert, "--flag-rate", 0.1)
+    assert "8 of 84 rows are flagged: with this threshold about 10 % of any file is, odd or not." in ran.err
+
+
 def test_scan_learns_from_known_anomalies_and_marks_them(
     file: Path, tiny_bert: Path, strays: Run, tmp_path: Path
 ) -> None:

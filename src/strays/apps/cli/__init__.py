@@ -21,7 +21,7 @@ from strays.apps.cli.commands.scan import scan
 from strays.apps.cli.commands.score import score
 from strays.apps.cli.commands.serve import serve
 from strays.apps.cli.commands.study import study
-from strays.apps.cli.options import ungrouped
+from strays.apps.cli.options import epilog, ungrouped
 from strays.errors import StraysError, StraysWarning, UsageError
 
 __all__ = ["app", "cache", "main"]
@@ -42,7 +42,7 @@ cache = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (scan, fit, score, explain, evaluate, report, review, serve, study, encoders, info):
-    app.command()(ungrouped(command))
+    app.command(epilog=epilog(command))(ungrouped(command))
 cache.command("info")(cache_info)
 cache.command("clear")(cache_clear)
 app.add_typer(cache)

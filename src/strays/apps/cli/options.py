@@ -92,6 +92,23 @@ class EncoderOptions:
     max_length: Annotated[int | None, Option(help="Truncate texts after this many tokens.")] = None
 
 
+TopFlagged = Annotated[int | None, Option(help="Flag the K highest-scoring rows.", metavar="K")]
+
+# Shown below the help of every command with a threshold; \b keeps the lines as they are.
+WHICH_THRESHOLD = """\b
+Which threshold? What are you doing:
+  exploring               --top of scan shows the oddest rows; of score, flags them
+  scoring by a model of   --max-false-alarms: the share of normal texts that you
+  normal texts            accept as false alarms (0.05 unless you choose)
+  checking every alarm    --max-false-share: the share of the flagged rows that you
+                          accept as normal. Needs a model fitted on texts that are
+                          all normal, or strays that are labelled: with unlabelled
+                          strays among the texts it may flag nothing
+  a fixed workload        --flag-rate: the oddest share of texts like those the
+                          model was fitted on, odd or not
+"""
+
+
 @dataclass(frozen=True)
 class LabelOptions:
     """Where labels come from: a column of words, or a column of categories of which some are normal."""
@@ -127,10 +144,14 @@ class FlaggingRules:
     ] = None
     max_false_share: Annotated[
         float | None,
-        Option(help="Flag as many rows as possible with at most this share of them normal.", metavar="SHARE"),
+        Option(
+            help="Flag as many rows as possible with at most this share of them normal; see below for what it needs.",
+            metavar="SHARE",
+        ),
     ] = None
     flag_rate: Annotated[
-        float | None, Option(help="Flag this share of texts like those the model was fitted on.", metavar="SHARE")
+        float | None,
+        Option(help="Flag this share of texts like those the model was fitted on, odd or not.", metavar="SHARE"),
     ] = None
 
     def given(self, **others: float | None) -> dict[str, Any]:
@@ -163,6 +184,11 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
     as_options = [p.replace(kind=p.KEYWORD_ONLY) for parameters in alone for p in parameters]
     run.__signature__ = signature.replace(parameters=as_options)  # type: ignore[attr-defined]
     return run
+
+
+def epilog(command: Callable[..., None]) -> str | None:
+    """What stands below the options in a command's help: which threshold to choose, where it has thresholds."""
+    return WHICH_THRESHOLD if "flagging" in inspect.signature(command).parameters else None
 
 
 def given(**options: Any) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def facts(
     return {
         **head(found, scored, title),
         "scores": score_histogram(found.model, scored),
-        "p_values": p_value_histogram(found.model, scored, fitted_here),
+        "p_values": p_value_histogram(found.model, scored, fitted_here) | _beyond_chance(found),
         "oddest": explained,
         "n_known_left_out": int((scored.y < 0).sum()) if fitted_here else 0,
         "quality": quality,
@@ -110,6 +110,12 @@ def p_value_histogram(model: TextOutlierDetector, scored: ScoredTexts, fitted_he
         # Where not, texts that a detector was fitted on score lower than fresh ones.
         "as_if_fresh": not fitted_here or model.detector_.left_out_scores,
     }
+
+
+def _beyond_chance(found: Scan) -> dict[str, Any]:
+    """What share of the rows is odd beyond chance, and that in words, where it can be told."""
+    share = found.contamination
+    return {"beyond_chance": asdict(share) | {"in_words": str(share)} if share else None}
 
 
 def explain(

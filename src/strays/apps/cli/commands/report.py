@@ -72,6 +72,8 @@ def report(
         return
     facts = made.facts
     terminal.say(f"{facts['n_flagged']:,} of {facts['n_texts']:,} texts flagged: {facts['flagged_are']}.")
+    if found.contamination:
+        terminal.say(str(found.contamination))
     terminal.say_without_text(facts["n_without_text"])
     if out != "-":
         terminal.say(f"The report is {out}.")

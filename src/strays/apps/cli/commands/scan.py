@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from strays.apps.cli import options as opt
 from strays.errors import UsageError
 
+if TYPE_CHECKING:
+    from strays.model.calibration import Threshold
+
 
 def scan(
     file: opt.File,
     *,
     known: opt.Known = None,
-    top: Annotated[int, Option(help="Number of rows to show, oddest first.", min=0)] = 20,
+    top: Annotated[int, Option(help="Number of rows to show, oddest first; it flags none.", min=0)] = 20,
     out: Annotated[
         str | None, Option(help="File to write all rows with their scores to; - writes to stdout.", metavar="PATH")
     ] = None,
@@ -91,10 +94,23 @@ def scan(
         id_column=facts["id_column"],
         title=f"The {len(oddest)} oddest of {facts['n_rows']:,} rows in {table.name}",
     )
-    terminal.say(f"{facts['n_flagged']:,} flagged: {facts['flagged_are']}. Detector: {facts['detector']}.")
-    terminal.say(f"Encoder: {encoder}{terminal.runs_on(found.model)}.")
+    terminal.say(_flags_in_words(found.model.threshold_, facts["n_flagged"], len(found.corpus.rows)))
+    terminal.say(f"Detector: {facts['detector']}. Encoder: {encoder}{terminal.runs_on(found.model)}.")
     terminal.say_without_text(facts["n_without_text"])
     if out:
         terminal.say(f"All rows with their scores are in {out}{', oddest first' if sort else ''}.")
     if report:
         terminal.say(f"The report is {report}.")
+
+
+def _flags_in_words(used: Threshold, n_flagged: int, n_texts: int) -> str:
+    """What the flags of a file that was compared with itself mean: a share of it is flagged whatever is in it."""
+    words = f"{n_flagged:,} of {n_texts:,} rows are flagged"
+    if used.rule == "max_false_share" or not n_flagged:
+        return f"{words}: {used}."
+    by_design = f"about {100 * used.value:.2g} % of any file is, odd or not"
+    return (
+        f"{words}: with this threshold {by_design}. A file compared with itself cannot tell how many of its rows are "
+        "odd: read the oddest, judge some with `strays review`, or `strays fit` on texts that are all normal and "
+        "`strays score` this file."
+    )

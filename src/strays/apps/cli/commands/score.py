@@ -16,6 +16,8 @@ from strays.errors import UsageError
 
 if TYPE_CHECKING:
     from strays.jobs.score import Engine, ScoreSummary
+    from strays.model import TextOutlierDetector
+    from strays.model.contamination import Contamination
 
 
 @contextmanager
@@ -49,7 +51,7 @@ def score(
         str, Option(help="File to write, or folder/ for one file per chunk; - writes to stdout.", metavar="PATH")
     ],
     flagging: opt.FlaggingRules,
-    top: Annotated[int | None, Option(help="Flag the K highest-scoring rows.", metavar="K")] = None,
+    top: opt.TopFlagged = None,
     cascade: Annotated[
         bool,
         Option(
@@ -113,12 +115,15 @@ def score(
         if "-" not in (file, out):
             terminal.say("interrupted; run the same command again to resume")
         raise
+    found = None if scorer else _contamination(fitted, summary)
     if as_json and out != "-":
-        facts = {"out": out, **asdict(summary)}
+        facts = {"out": out, **asdict(summary), "beyond_chance": asdict(found) if found else None}
         n_by_full = facts.pop("n_by_full")
         terminal.print_json(facts | ({"cascade": {"n_by_full": n_by_full, **scorer.promise()}} if scorer else {}))
         return
     terminal.say(f"{_score_words(summary, out)}; {summary.n_flagged:,} flagged: {fitted.threshold_}.")
+    if found:
+        terminal.say(str(found))
     terminal.say(f"Encoder: {fitted.info()['encoder']['name']}{terminal.runs_on(fitted) if engine == 'local' else ''}.")
     if scorer:
         terminal.say(f"{summary.n_by_full:,} rows went to the model; {terminal.promise_in_words(scorer.promise())}.")
@@ -129,6 +134,16 @@ def score(
     if summary.ignored:
         listed = ", ".join(summary.ignored[:5]) + (", ..." if len(summary.ignored) > 5 else "")
         terminal.say(f"{len(summary.ignored):,} files of other formats were ignored: {listed}", "yellow")
+
+
+def _contamination(model: TextOutlierDetector, summary: ScoreSummary) -> Contamination | None:
+    """The share of rows that are odd beyond chance, where the flags are those of p-values up to a rate."""
+    from strays.model.contamination import estimate_contamination
+
+    if model.threshold_.rule != "max_false_alarms":
+        return None
+    n, n_held_out = summary.n_rows - summary.n_without_text, len(model.calibration_.normal_scores)
+    return estimate_contamination(summary.n_flagged, n, n_held_out, model.threshold_.value)
 
 
 def _engine(name: str, address: str | None) -> Engine:
