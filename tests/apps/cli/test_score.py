@@ -59,10 +59,21 @@ def test_score_top_flags_exactly_so_many(file: Path, model: Path, strays: Run) -
     told = json.loads(ran.out)
     assert told.pop("rows_per_second") > 0
     counts = {"n_rows": 85, "n_without_text": 1, "n_flagged": 7, "n_files": 1, "n_parts": 1}
-    assert told == {"out": str(out), **counts, "n_resumed_rows": 0, "n_remade": 0, "ignored": []}
+    assert told == {"out": str(out), **counts, "n_resumed_rows": 0, "n_remade": 0, "ignored": [], "beyond_chance": None}
     rows = [row for row in rows_of(out) if row["anomaly_score"]]
     flagged = sorted((float(row["anomaly_score"]) for row in rows if row["flagged"] == "true"), reverse=True)
     assert flagged == sorted((float(row["anomaly_score"]) for row in rows), reverse=True)[:7]
+
+
+def test_score_says_what_share_is_odd_beyond_chance(model: Path, strays: Run, tmp_path: Path) -> None:
+    texts = [*farm_texts(60), *(f"interest rates rise {i} again" for i in range(40))]
+    (tmp_path / "new.txt").write_text("\n".join(texts))
+    call = ("score", tmp_path / "new.txt", "--model", model, "--out", tmp_path / "out.csv")
+    found = json.loads(strays(*call, "--json").out)["beyond_chance"]
+    assert 0.2 < found["low"] < found["share"] < found["high"] < 0.5
+    assert "% of the rows (" in strays(*call).err
+    (tmp_path / "new.txt").write_text("\n".join(farm_texts(60)))
+    assert "No more rows are odd than of texts like those the model was fitted on" in strays(*call).err
 
 
 def test_score_writes_parts_and_goes_on(file: Path, model: Path, strays: Run) -> None:
