@@ -134,6 +134,30 @@ def test_the_validity_rows_keep_their_promise() -> None:
     assert np.mean(np.array(excess) > 2) < 0.03  # 0.023 by chance
 
 
+def test_what_is_odd_beyond_chance_is_seldom_claimed_where_nothing_is() -> None:
+    from benchmarks import beyond_chance
+
+    rows = [json.loads(line) for line in (RESULTS / "beyond_chance.jsonl").read_text().splitlines()]
+    for corpora in (beyond_chance.CHOSEN_ON, beyond_chance.OTHERS):
+        for share in beyond_chance.SHARES:
+            found = beyond_chance.means(rows, corpora, "clean", share)
+            assert found["held"] > 0.9
+            assert found["too_high"] < 0.1
+    # Why a file compared with itself gets no estimate: no shape of its scores tells piles with strays from others.
+    for name in ("tail", "normal", "mixture"):
+        claims = beyond_chance.claims_alone(rows, name)
+        assert claims[0.1] < claims[0.0] + 0.1
+
+
+def test_the_shape_of_scores_and_the_interval_are_measured() -> None:
+    from benchmarks import beyond_chance
+
+    rng = np.random.default_rng(0)
+    clean, mixed = rng.normal(size=1000), np.r_[rng.normal(size=900), rng.normal(size=100) + 6]
+    # Were normal scores of one known shape, the shape would tell; those of texts are not.
+    assert all(beyond_chance.shape(mixed)[name] > value + 0.01 for name, value in beyond_chance.shape(clean).items())
+
+
 def test_the_speed_page_is_that_of_the_results() -> None:
     from benchmarks import speed_page
 
