@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 from strays.errors import DataError
+from strays.jobs.evaluate import TableEvaluation
 from strays.jobs.metrics import auc, evaluate, fpr_at_tpr, mean_average_precision, recall_at, roc_points
 
 # Ten rows, highest score first; anomalies at ranks 1, 3 and 6.
@@ -98,6 +99,15 @@ def test_unlabelled_rows_are_left_out() -> None:
 def test_bad_input_is_refused(labels, scores, message: str) -> None:
     with pytest.raises(DataError, match=message):
         evaluate(np.array(labels), np.array(scores))
+
+
+@pytest.mark.parametrize("n_anomalies", [1, 4, 5, 6, 50, 99])
+def test_the_ceiling_of_recall_is_what_a_perfect_ranking_gets(n_anomalies: int) -> None:
+    labels, scores = np.where(np.arange(100) < n_anomalies, -1, 1), -np.arange(100.0)
+    found = evaluate(labels, scores)
+    assert found.recall_at_5 == pytest.approx(found.recall_at_5_ceiling)
+    words = TableEvaluation(found, 0, 0, 1.0, 0.0, "").to_words()["Recall@5"]
+    assert ("at most" in words) == (n_anomalies > 5)
 
 
 @pytest.mark.parametrize("percent", [0, 101, -5])

@@ -560,3 +560,12 @@ def test_loading_reads_no_encoder(tmp_path: Path) -> None:
     loaded = TextOutlierDetector.load(tmp_path / "m")
     with pytest.raises(EncoderError, match="no folder"):
         loaded.anomaly_score(["the cat sleeps"])
+
+
+@pytest.mark.parametrize(("held_out", "steps"), [(None, 11), (0.2, 1)])
+def test_progress_is_told_while_fitting(held_out: float | None, steps: int) -> None:
+    """Before every fit, the first too; after those that hold texts out in turn comes one on all."""
+    told: list[tuple[int, int]] = []
+    model = TextOutlierDetector(HashEncoder(), "centroid", held_out=held_out)
+    model.fit(farm_texts(120), fit_progress=lambda done, total: told.append((done, total)))
+    assert told == [(i, steps) for i in range(steps)]

@@ -13,6 +13,7 @@ import pytest
 
 import strays.apps.review
 from strays.apps.cli import main
+from strays.jobs.columns import NormalValues
 from strays.tables import open_table
 from tests.apps.review.conftest import SPAM, LocalDesk, Served, ids, wait
 from tests.conftest import farm_texts
@@ -248,6 +249,36 @@ def test_labels_known_texts_and_a_model_to_start_from(open_local: OpenLocal, tmp
     desk.end()
     again = open_local(f"{file}.strays", encoder=False)  # the model is remembered
     assert again.get("state")["given"] == {"normal": 5, "anomaly": 3}
+
+
+def test_rows_are_called_by_their_ids(open_local: OpenLocal, tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    file, texts = tmp_path / "t.csv", farm_texts(40)
+    rows = [(f"Ref-{i}", text, "farm") for i, text in enumerate(texts)]
+    rows += [("", SPAM[0], "Spam"), ("<b>x</b>\u202e", texts[0], "FARM "), ("z; 9", texts[1], "")]
+    file.write_text("key,text,kind\n" + "".join(",".join(row) + "\n" for row in rows), encoding="utf-8")
+    normal = NormalValues("kind", ("farm",))
+    desk = open_local(file, id_column="key", normal=normal)
+    assert desk.get("state")["given"] == {"normal": 40, "anomaly": 1}
+    items = desk.get("texts", sort="row", limit=100)["items"]
+    assert [item["names"] for item in items[:3]] == [["Ref-0", "<b>x</b>\u202e"], ["Ref-1", "z; 9"], ["Ref-2"]]
+    assert [item["names"] for item in items[40:]] == [[None]]
+    for search, found in (("ref-7", [7]), ("<B>X", [0]), ("z; 9", [1]), ("ref-41", [])):
+        assert [item["id"] for item in desk.get("texts", search=search)["items"]] == [items[i]["id"] for i in found]
+    desk.judge([items[1]["id"], items[40]["id"]], "anomaly")
+    assert desk.get("history")["events"][0]["names"] == ["Ref-1", "z; 9"]
+    exported = [json.loads(line) for line in desk.http.get("/api/export?format=jsonl").text.splitlines()]
+    assert [row["ids"] for row in exported] == [["Ref-1", "z; 9"], [None]]
+    (tmp_path / "out.csv").write_bytes(desk.http.get("/api/export").content)
+    assert open_table(str(tmp_path / "out.csv")).read().column("ids").to_pylist() == ["Ref-1; z; 9", ""]
+    desk.end()
+
+    for again in (open_local(file, encoder=False), open_local(f"{file}.strays", encoder=False)):  # it is remembered
+        assert again.get("texts", sort="row")["items"][2]["names"] == ["Ref-2"]
+        again.end()
+    for option in (("--id-column", "key"), ("--normal", "kind=farm")):
+        with pytest.raises(SystemExit) as exit_:
+            main(["review", f"{file}.strays", *option, "--no-browser"])
+        assert (exit_.value.code, "which has no columns" in capfd.readouterr().err) == (2, True)
 
 
 @pytest.mark.process

@@ -39,6 +39,32 @@ def standing(store: LabelStore) -> dict[int, str]:
     return {id_: event.verdict for id_, event in history_of(store).standing(store.texts()).items()}
 
 
+def test_ids_stay_with_their_texts_and_go_with_their_column(tmp_path: Path) -> None:
+    store = LabelStore(tmp_path / "y.strays")
+    named = [Entry("a", 2, (1, 3), ids=("k1", None)), Entry("b", 1, (2,), ids=("k2\ud800",))]
+    store.put_texts(named)
+    assert list(store.texts().values()) == named
+    store.put_texts(entries("a", "b"))
+    assert [entry.ids for entry in store.texts().values()] == [(), ()]
+
+
+def test_a_project_without_ids_gets_a_place_for_them(tmp_path: Path) -> None:
+    """As version 0.1 made it, which can also go on with it."""
+    store = LabelStore(tmp_path / "y.strays")
+    store.put_texts(entries("a", "b"))
+    store.close()
+    with sqlite3.connect(tmp_path / "y.strays") as db:
+        db.execute("ALTER TABLE texts DROP COLUMN ids")
+    store = LabelStore(tmp_path / "y.strays")
+    assert list(store.texts().values()) == entries("a", "b")
+    store.put_texts([Entry("a", 1, (1,), ids=("k1",))])
+    with sqlite3.connect(tmp_path / "y.strays") as db:
+        db.execute(
+            "INSERT INTO texts (text, digest, n_rows, rows, given, known) VALUES (x'63', x'63', 1, '[2]', NULL, 0)"
+        )
+    assert [entry.ids for entry in store.texts().values()] == [("k1",), ()]
+
+
 class Simple:
     """What the store should say, as plainly as possible: all actions, of which some are struck out."""
 

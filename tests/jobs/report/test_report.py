@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from strays.errors import StraysError
@@ -41,6 +43,23 @@ def test_it_opens_in_a_browser(report: Report, tmp_path: Path, monkeypatch: pyte
     [page] = tmp_path.iterdir()
     assert opened == [page.as_uri()]
     assert page.read_text(encoding="utf-8") == report.html()
+
+
+def test_rows_are_called_by_their_ids_which_are_shown_as_text(scan: Scan) -> None:
+    first = int(np.nanargmax(scan.scores.anomaly_score)) - 1  # the file begins with a row without a text
+    ids: list[str | None] = [f"k{i}" for i in range(124)]
+    ids[first] = "<script>alert(1)</script>\u202e\x1b[31m" + "x" * 3000
+    named = replace(scan, corpus=replace(scan.corpus, ids=ids, id_column="<i>"))
+    made = Report.of(named, top=3)
+    assert json.loads(made.json())["oddest"][0]["id"].startswith("<script>alert")
+    assert json.loads(made.json())["oddest"][1]["id"] == ids[made.facts["oddest"][1]["row"] - 2]
+    page = made.html()
+    assert f"<bdi>{made.facts['oddest'][1]['id']}</bdi>" in page
+    for word in ("<script>alert", "\u202e", "\x1b", "x" * 100, "<i>"):
+        assert word not in page
+    assert "&lt;script&gt;alert" in page
+    assert all(len(id_) <= 40 for id_ in made.facts["map"]["id"])
+    assert Report.of(scan, top=1).facts["map"]["id"] is None
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(report: Report) -> None:
