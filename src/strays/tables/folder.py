@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from strays.errors import DataError, Note, UsageError
 from strays.tables.delimiter import DELIMITERS, delimiter_note, find_delimiter, parse_delimiter
 from strays.tables.documents import is_document, state_of, visible_files
-from strays.tables.formats import EXPECTED, FORMATS, checked_format, format_of
+from strays.tables.formats import EXPECTED, FOREIGN, FORMATS, checked_format, ending_of, format_of
 from strays.tables.lines import Lines
 from strays.tables.read import require_format
 from strays.tables.source import GZIP_MAGIC, require_file
@@ -114,7 +114,7 @@ def find_files(
             return InputFiles(
                 [InputFile(Path(path).resolve().name, path, DOCUMENTS, every_file=format == DOCUMENTS)], []
             )
-        told = {name: format or (None if is_document(name) else _told(name)) for name in names}
+        told = {name: _format_in_folder(name, format) for name in names}
         found = [(name, str(Path(path, name)), format_) for name, format_ in told.items() if format_]
         ignored = [name for name, format_ in told.items() if not format_]
         if not found:
@@ -137,6 +137,13 @@ def _delimiter_of(path: str, format: str, asked: str | None) -> str | None:
     if format not in DELIMITERS or asked:
         return asked
     return find_delimiter(Lines(Path(path), path), DELIMITERS[format])
+
+
+def _format_in_folder(name: str, asked: str | None) -> str | None:
+    """The format that a file of rows in a folder is read as; None where it is passed over."""
+    if asked:
+        return None if ending_of(name) in FOREIGN else asked
+    return None if is_document(name) else _told(name)
 
 
 def _told(name: str) -> str | None:

@@ -33,6 +33,7 @@ ODS = Kind("an OpenDocument file", remedy=f"open it and {SAVE_AS}, or a text as 
 DOCX = Kind("a Word document", remedy="save it as plain text (.txt); a folder of such files is read as well")
 PDF = Kind("a PDF file", remedy="save its text as .txt, for example with pdftotext; a folder of such files is read")
 ZIP = Kind("a zip archive", remedy="unpack it first, and give the file or the folder in it")
+BROKEN_ZIP = Kind("a zip archive or workbook that is cut off or damaged", remedy="copy or download it again")
 # What other names tell.
 FOREIGN = {
     "xls": XLS,
@@ -92,17 +93,23 @@ def ending_of(path: str) -> str:
 def checked_format(path: str, source: Source, format: str | None) -> str:
     """The format of a file, as asked or as its name tells; an error where its first bytes tell another."""
     kind = kind_of(source, path)
-    told: str | None = format
+    told = format
     if told is None:
         try:
             told = format_of(path)
         except DataError:
             if kind is None or FOREIGN.get(ending_of(path)) is kind:
                 raise
-    if kind is None or kind.format == told:
+    if kind is None and told == "xlsx":
+        raise DataError(
+            f"{path}: is no Excel workbook, as its first bytes tell; if it is text, give its format, such as csv, as "
+            "{format}, or open it in a spreadsheet and save it again",
+            param="format",
+        )
+    if kind is None or (told and kind.format == told):
         return told or format_of(path)
-    if kind is HTML and told == "txt":
-        return told  # lines of it may be the texts
+    if (kind, told) in ((HTML, "txt"), (BROKEN_ZIP, "xlsx")):
+        return told  # lines of HTML may be the texts, and what is wrong with a workbook is told when it is read
     as_what = f"not {told}" if told else "and its name does not tell that"
     if not kind.format:
         raise DataError(f"{path}: is {kind.name}, {as_what}; {kind.remedy}")
@@ -125,7 +132,7 @@ def _kind_of_zip(source: Source) -> Kind:
         with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
             names = archive.namelist()[:MOST_ENTRIES]
     except (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError, UnicodeDecodeError):
-        return XLSX  # damaged, as reading it will tell
+        return BROKEN_ZIP
     if any(name.startswith("word/") for name in names):
         return DOCX
     if any(name.startswith("xl/") for name in names):

@@ -33,7 +33,6 @@ class Member:
     key: str | None
     value: Any
     in_list: bool
-    line: int
 
 
 class JsonStream:
@@ -61,6 +60,11 @@ class JsonStream:
 
     _file: IO[bytes]
 
+    @property
+    def line(self) -> int:
+        """The line on which the last entry ends."""
+        return self._line + self._text.count("\n", 0, self._at)
+
     def _members(self) -> Iterator[Member]:
         if self._next() == "[":
             yield from self._entries(None)
@@ -74,8 +78,7 @@ class JsonStream:
                 if self._next() == "[":
                     yield from self._entries(key)
                 else:
-                    line = self._line
-                    yield Member(key, self._value(), in_list=False, line=line)
+                    yield Member(key, self._value(), in_list=False)
                 self._separator("}")
             self._take("}")
         else:
@@ -86,8 +89,7 @@ class JsonStream:
     def _entries(self, key: str | None) -> Iterator[Member]:
         self._take("[")
         while self._next() != "]":
-            line = self._line
-            yield Member(key, self._value(), in_list=True, line=line)
+            yield Member(key, self._value(), in_list=True)
             self._separator("]")
         self._take("]")
 
@@ -117,7 +119,8 @@ class JsonStream:
         while True:
             try:
                 value, end = DECODER.raw_decode(self._text, self._at)
-                if end < len(self._text) or self._ended:  # else a number might go on
+                may_go_on = isinstance(value, int | float) and end > len(self._text) - NEAR_END
+                if self._ended or not may_go_on:
                     if end - self._at > LONGEST_ROW:
                         raise self._too_long()
                     value = sound(value, self._text[self._at : end])
@@ -143,14 +146,13 @@ class JsonStream:
         self._text += self._decode(block, self._ended)
 
     def _error(self, why: str, lines: int = 0) -> DataError:
-        line = self._line + self._text.count("\n", 0, self._at) + lines
         return DataError(
-            f"{self.name}, line {line}: not JSON ({why:.200}); expected one list of objects, such as "
+            f"{self.name}, line {self.line + lines}: not JSON ({why:.200}); expected one list of objects, such as "
             '[{"text": "..."}, {"text": "..."}]'
         )
 
     def _too_long(self) -> DataError:
         return DataError(
-            f"{self.name}, line {self._line}: an entry of more than {LONGEST_ROW:,} bytes; expected shorter ones. Look "
+            f"{self.name}, line {self.line}: an entry of more than {LONGEST_ROW:,} bytes; expected shorter ones. Look "
             "for a quote that is never closed; if there is none, shorten the text"
         )

@@ -48,7 +48,7 @@ def _records(stream: JsonStream, key: str | None) -> Iterator[dict[str, Any]]:
         if not isinstance(value, dict | str) or type(value) is not first:
             got = IN_WORDS.get(type(value).__name__, "a text" if isinstance(value, str) else "an object")
             raise DataError(
-                f"{stream.name}, line {member.line}: entry {number:,} of its list is {got}; expected objects such as "
+                f"{stream.name}, line {stream.line}: entry {number:,} of its list is {got}; expected objects such as "
                 '{"text": "..."}, or texts, and all entries alike'
             )
         yield {"text": value} if isinstance(value, str) else value
@@ -84,7 +84,7 @@ def _listed(keys: list[str]) -> str:
 
 
 def _is_jsonl(source: Source) -> bool:
-    """Whether the first line is an object by itself, and either not the only line or without a list in it."""
+    """Whether the first line is an object by itself, and either not the only line or with a text in it."""
     try:
         with open_binary(source) as file:
             line = next((line for line in iter(lambda: file.readline(LONGEST_ROW), b"") if line.strip()), b"")
@@ -92,4 +92,4 @@ def _is_jsonl(source: Source) -> bool:
         first = json.loads(line)
     except (ValueError, RecursionError, OSError, EOFError, zlib.error):
         return False
-    return isinstance(first, dict) and (more or not any(isinstance(value, list) for value in first.values()))
+    return isinstance(first, dict) and (more or any(isinstance(value, str) for value in first.values()))

@@ -74,6 +74,8 @@ def open_xlsx(source: Source, name: str, sheet: str | None = None) -> Table:
     if not names:
         hint = "; {sheet} names another sheet" if len(workbook.sheets) > 1 else ""
         raise NoRowsError(f"{place}: is empty; expected a row of column names and rows{hint}", param="sheet")
+    if not kinds:
+        raise NoRowsError(f"{place}: there are no rows below its column names; expected at least one")
     columns = sorted(names.keys() | kinds.keys())
     require_few_columns(len(columns), name)
     if 2 * len(names) < len(columns):
@@ -150,7 +152,7 @@ class SheetRows:
     def __init__(self, source: Source, name: str, sheet: Sheet) -> None:
         self.source, self.name, self.sheet = source, name, sheet
         self.bytes_read = 0
-        self._found: list[Row] = []
+        self._found: list[tuple[Row, int]] = []
         self._row: Row = {}
         self._n = self._column = self._size = 0
         self._type, self._style = "", ""
@@ -162,7 +164,9 @@ class SheetRows:
             self._epoch = EPOCH_1904 if workbook.since_1904 else EPOCH
             for _ in workbook.parsing(self.sheet.part, self._start, self._end, self._text.add, SHEET_UNPACKED):
                 found, self._found = self._found, []
-                yield from found
+                for row, size in found:
+                    self.bytes_read += size
+                    yield row
 
     def _start(self, name: str, attributes: Attributes) -> None:
         self._text.start(name)
@@ -185,12 +189,11 @@ class SheetRows:
             value = self._value(self._text.take())
             if value is not None and value != "":
                 self._row[self._column] = value
-                size = len(value) if isinstance(value, str) else 8
-                self._size, self.bytes_read = self._size + size, self.bytes_read + size
+                self._size += len(value) if isinstance(value, str) else 8
                 if self._size > LONGEST_ROW:
                     raise BadWorkbookError(f"a row of more than {LONGEST_ROW:,} characters")
         elif name == "row" and self._row:
-            self._found.append(self._row)
+            self._found.append((self._row, self._size))
 
     def _value(self, text: str) -> Any:
         """What a cell holds; None for nothing and for a formula's error."""
