@@ -1,4 +1,4 @@
-"""Ways to damage a file of lines: csv, tsv, jsonl and txt. Each takes the file's bytes and gives others."""
+"""Ways to damage a file of lines: csv, tsv, json, jsonl and txt. Each takes the file's bytes and gives others."""
 
 from __future__ import annotations
 
@@ -181,11 +181,11 @@ def columns(rng: Rng, data: bytes, format: str) -> bytes:
     names += ["text"] * int(rng.integers(3))
     if rng.random() < 0.15:
         names += [f"c{i}" for i in range(pick(rng, [3000, 20_000, 100_000]))]
-    if format == "jsonl":
+    if format in ("json", "jsonl"):
         rows: list[dict[str, object]] = [dict.fromkeys(names, "a b c"), dict.fromkeys(names[::-1], 1), {}]
         if rng.random() < 0.15:  # every line has keys of its own
             rows = [{"text": "a", **{f"k{i}-{j}": 1 for j in range(5)}} for i in range(3000)]
-        return "".join(json.dumps(row) + "\n" for row in rows).encode()
+        return (json.dumps(rows) if format == "json" else "".join(json.dumps(row) + "\n" for row in rows)).encode()
     separator = "\t" if format == "tsv" else ","
     quoted = [f'"{name}"' if rng.random() < 0.5 else name for name in names]
     row = separator.join("v" for _ in names)

@@ -1,8 +1,8 @@
 """Mutated tables of every format: scoring one either says clearly what is wrong with it, or gives all its rows back.
 
-Worked means: opened, its column of texts found, scored by a quick stand-in for a model into csv, jsonl and parquet
-files and into a folder; as many rows out as in, in their order and with their other columns, and nothing else left
-lying around. Refused means a StraysError that names the file.
+Worked means: opened, its column of texts found, scored by a quick stand-in for a model into files of all formats and
+into a folder; as many rows out as in, in their order and with their other columns, and nothing else left lying around.
+Refused means a StraysError that names the file.
 
     python -m benchmarks.attacks.tables --n 10000 --seed 0
 """
@@ -28,6 +28,8 @@ from benchmarks.attacks.mutating import Rng, flipped, pick
 from benchmarks.attacks.parquet_mutations import PARQUET, PARQUET_BOMBS, base
 from benchmarks.attacks.runner import Attack, LeftOverError, WrongResultError, main
 from benchmarks.attacks.table_mutations import LARGE, ON_LINES, base_rows
+from benchmarks.attacks.xlsx_mutations import XLSX, XLSX_BOMBS
+from benchmarks.attacks.xlsx_mutations import base as xlsx_base
 from strays.engines.local import LocalEngine
 from strays.errors import StraysError
 from strays.jobs.score import score_files
@@ -35,7 +37,8 @@ from strays.model import RawScores, Scores
 from strays.model.calibration import Calibration, Threshold
 from strays.tables import open_table
 
-OUTPUTS = ("out.csv", "out.jsonl", "out.parquet", "parts/")
+OUTPUTS = ("out.csv", "out.jsonl", "out.parquet", "parts/", "out.xlsx", "out.json")
+LINES = ("csv", "tsv", "jsonl", "json", "txt")
 # Beyond this the values are not compared one by one.
 MOST_COMPARED = 200_000
 # Kinds that take long come once in so many rounds of the others.
@@ -65,6 +68,8 @@ class StandIn:
 
 def lines_of(rows: list[dict[str, object]], format: str) -> bytes:
     """Rows as a file of lines."""
+    if format == "json":
+        return ("[" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "]\n").encode()
     if format == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
     if format == "txt":
@@ -80,7 +85,9 @@ def gzip_bomb(rng: Rng, format: str) -> bytes:
     """Few bytes that unpack to many: one line, long lines, members in members, with something behind."""
     size = pick(rng, [10**7, 10**8, 10**8, 10**9])
     how = int(rng.integers(5))
-    start = {"jsonl": b'{"text": "', "csv": b'id,text\n1,"', "tsv": b"id\ttext\n1\t"}.get(format, b"")
+    start = {"json": b'[{"text": "', "jsonl": b'{"text": "', "csv": b'id,text\n1,"', "tsv": b"id\ttext\n1\t"}.get(
+        format, b""
+    )
     line = pick(rng, [b"x", b"\n", b'"', b"\0", b"a,b\n", b"[", b"a\n"])
     if how == 0:
         return gzip.compress(gzip.compress(b"a" * 10**6))
@@ -112,16 +119,17 @@ class Tables(Attack):
 
     def __init__(self, root: Path, seed: int) -> None:
         super().__init__(root, seed)
-        quick = [f"{format}: {name}" for name in ON_LINES for format in ("csv", "tsv", "jsonl", "txt")] + [*PARQUET] * 3
-        slow = [f"{format}: {name}" for name in LARGE for format in ("csv", "tsv", "jsonl", "txt")]
-        slow += [*PARQUET_BOMBS, *(f"{format}: gzip bomb" for format in ("csv", "tsv", "jsonl", "txt", "parquet"))]
+        quick = [f"{format}: {name}" for name in ON_LINES for format in LINES] + [*PARQUET, *XLSX] * 3
+        slow = [f"{format}: {name}" for name in LARGE for format in LINES]
+        slow += [*PARQUET_BOMBS, *XLSX_BOMBS, *(f"{format}: gzip bomb" for format in (*LINES, "parquet", "xlsx"))]
         self._kinds = quick * ROUNDS + slow
         self.path, self.piped = "", False
-        for format in ("csv", "tsv", "jsonl", "parquet", "txt"):  # everything that is imported on use is imported now
+        for format in (*LINES, "parquet", "xlsx"):  # everything that is imported on use is imported now
             folder = root / f"warm-{format}"
             (folder / "in").mkdir(parents=True)
             rng = np.random.default_rng(0)
-            data = base(rng) if format == "parquet" else lines_of(base_rows(rng), format)
+            whole = {"parquet": base, "xlsx": xlsx_base}.get(format)
+            data = whole(rng) if whole else lines_of(base_rows(rng), format)
             (folder / "in" / f"table.{format}").write_bytes(data)
             self.path = str(folder / "in" / f"table.{format}")
             self.use(folder)
@@ -136,8 +144,8 @@ class Tables(Attack):
         packed = name == "gzip bomb" or rng.random() < 0.25
         if name == "gzip bomb":
             data = gzip_bomb(rng, format)
-        elif format == "parquet":
-            data = (PARQUET | PARQUET_BOMBS)[kind](rng)
+        elif format in ("parquet", "xlsx"):
+            data = (PARQUET | PARQUET_BOMBS | XLSX | XLSX_BOMBS)[kind](rng)
         else:
             data = (ON_LINES | LARGE)[name](rng, lines_of(base_rows(rng), format), format)
         if packed and name != "gzip bomb":
@@ -184,7 +192,7 @@ class Tables(Attack):
         table.text_column()
         small = n * len(table.columns) <= MOST_COMPARED and size < 10**6
         refused: StraysError | None = None
-        for out in OUTPUTS if small else OUTPUTS[n % 4 : n % 4 + 1]:
+        for out in OUTPUTS if small else OUTPUTS[n % 6 : n % 6 + 1]:
             try:
                 summary = score_files(StandIn(), self.path, f"{folder}/{out}", engine=LocalEngine())
             except StraysError as error:  # some values fit in one format and not in another
@@ -201,7 +209,7 @@ class Tables(Attack):
             raise refused
 
     def _check_left_overs(self, folder: Path) -> None:
-        allowed = {"in", "out.csv", "out.jsonl", "out.parquet", "parts"}
+        allowed = {"in", *(out.rstrip("/") for out in OUTPUTS)}
         there = {path.name for path in folder.iterdir()} - allowed
         there |= {path.name for path in folder.rglob("*.part")} | {path.name for path in (folder / "in").iterdir()} - {
             Path(self.path).name
