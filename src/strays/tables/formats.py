@@ -108,7 +108,7 @@ def checked_format(path: str, source: Source, format: str | None) -> str:
         )
     if kind is None or (told and kind.format == told):
         return told or format_of(path)
-    if (kind, told) in ((HTML, "txt"), (BROKEN_ZIP, "xlsx")):
+    if told and (kind, told) in ((HTML, "txt"), (BROKEN_ZIP, "xlsx")):
         return told  # lines of HTML may be the texts, and what is wrong with a workbook is told when it is read
     as_what = f"not {told}" if told else "and its name does not tell that"
     if not kind.format:
