@@ -41,6 +41,15 @@ def test_a_model_gives_the_scores_of_then(name: str, rows: dict[str, list[dict[s
     np.testing.assert_array_equal(scores.flagged[clear], flagged[clear])
 
 
+@pytest.mark.parametrize("name", ["model", "ai-svdd"])
+def test_a_model_explains(name: str) -> None:
+    """Also by what is new: it is made of the texts that the model kept then."""
+    explanation = TextOutlierDetector.load(DATA / name).explain("My chain slips, earn 900 a day, can you look?")
+    assert explanation.nearest_normals
+    assert explanation.what_is_odd()
+    assert explanation.odd_parts or explanation.segments[0].text == "earn 900 a day,"
+
+
 def test_a_saved_copy_is_the_same_model(tmp_path: Path) -> None:
     model = TextOutlierDetector.load(DATA / "model")
     model.save(tmp_path / "copy")
