@@ -18,6 +18,7 @@ FLAGGING = {
     "scan": RULES,
     "fit": RULES,
     "score": [*RULES, "top"],
+    "evaluate": [*RULES, "top"],
     "report": RULES,
     "serve": RULES,
 }
@@ -81,7 +82,7 @@ def test_a_threshold_that_cannot_be_is_told_by_its_option(file: Path, strays: Ru
     """Also before anything is looked at: there is no such model or encoder."""
     call = [command] if command == "serve" else [command, file]
     call += ["--encoder", "none/such"] if command in ("scan", "fit", "report") else []
-    call += ["--model", file.parent / "none"] if command in ("fit", "score", "serve") else []
+    call += ["--model", file.parent / "none"] if command in ("fit", "score", "serve", "evaluate") else []
     call += ["--out", file.parent / "out.html"] if command in ("report", "score") else []
     option = f"--{rule.replace('_', '-')}"
     bad = ["-1"] if rule == "top" else ["2", "-0.5", "nan", "inf"]
@@ -94,7 +95,7 @@ def test_a_threshold_that_cannot_be_is_told_by_its_option(file: Path, strays: Ru
     ran = strays(*call, option, 1, f"--{other.replace('_', '-')}", 0.1)
     assert (ran.code, ran.out) == (2, "")
     assert re.match(r"error: got --[\w-]+ and --[\w-]+; expected at most one of --max-false-alarms, ", ran.err), ran.err
-    assert ("--top" in ran.err) == (command == "score")
+    assert ("--top" in ran.err) == (command in ("score", "evaluate"))
     assert not re.search(r"\w_\w", ran.err)
 
 
