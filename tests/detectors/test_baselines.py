@@ -45,7 +45,7 @@ class TestAgainstScikitLearn:
     def test_nearest_normals(self, blobs, dtype: type) -> None:
         X, X_test = blobs[0].astype(dtype), blobs[2].astype(dtype)
         index = neighbors.NearestNeighbors(n_neighbors=7).fit(X)
-        ours = NearestNormals(n_neighbors=7).fit(X)
+        ours = NearestNormals(n_neighbors=7).fit(X, np.ones(len(X)))
         np.testing.assert_allclose(ours.anomaly_score(X_test), index.kneighbors(X_test)[0].mean(axis=1), rtol=1e-5)
         # kneighbors() without rows leaves each training row out of its own neighbours.
         np.testing.assert_allclose(ours.anomaly_score(X), index.kneighbors()[0].mean(axis=1), rtol=1e-5)

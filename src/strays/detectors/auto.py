@@ -9,15 +9,19 @@ Rows are centred on the normals and scaled to a mean squared distance of 1.5 bet
 
 The score T(x) is a weighted sum of the parts, of deviation about one over the normals. No part is weighed by rows it
 was fitted on: all have left-out values in closed form, which set the weights (mixture.py), and which also are what
-normal training rows score, so that a corpus can be ranked by the model fitted on it. Presumed normal rows that rank
-among the known anomalies are set aside, and the parts fitted once more without them.
+normal training rows score, so that a corpus can be ranked by the model fitted on it.
+
+Some presumed normal rows are not compared with, because they may be anomalies that vouch for their like: all but one of
+a small group of copies (copies.py); rows at the outskirts that have each other for neighbours; and rows that rank among
+the known anomalies, without which the parts are fitted once more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,8 +30,8 @@ from sklearn.utils._param_validation import Interval
 from strays.detectors import kernel_ridge, mixture
 from strays.detectors.array_spec import WHOLE, ArraySpec
 from strays.detectors.base import COUNT, EMBEDDED, Detector
+from strays.detectors.copies import EQUAL, find_groups, outskirts, unit_of_length
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
-from strays.detectors.nearest_normals import EQUAL
 from strays.detectors.sampling import different, evenly, evenly_by_label
 from strays.detectors.threads import few_threads
 from strays.errors import ModelError
@@ -41,6 +45,14 @@ FIELD_PENALTY, KERNEL_PENALTY = 1.0, 0.5
 ROWS_AT_ONCE, ROWS_ON_GPU = 512, 16_384
 # Setting rows aside: from this many known anomalies on, at most this share of the presumed normals.
 FEWEST_KNOWN, MOST_SET_ASIDE = 3, 0.05
+
+
+class _Normals(NamedTuple):
+    """Normal rows that may be compared with, which of them are only presumed so, and how near a copy of each is."""
+
+    X: np.ndarray
+    presumed: np.ndarray
+    radius: np.ndarray
 
 
 class _Compared(NamedTuple):
@@ -76,8 +88,11 @@ class AutoDetector(Detector):
         The rows compared with, `n_normals_` normals and then known anomalies.
     n_known_
         How many anomalies were known, also where fewer are kept.
-    n_set_aside_
-        How many of the presumed normal rows to compare with were set aside for looking like the known anomalies.
+    n_copies_, n_outskirts_, n_set_aside_
+        How many presumed normal rows are not compared with: copies of others, rows at the outskirts that have each
+        other for neighbours, and rows that look like the known anomalies.
+    radius_
+        How near to each of the normals a row is a copy of it, and scores like it.
     weights_
         Of the parts, and of kernel and linear where they are above the mean of the normals.
     auc_, auc_of_distances_
@@ -108,7 +123,10 @@ class AutoDetector(Detector):
         "rows_": EMBEDDED,
         "n_normals_": ArraySpec((), WHOLE, low=2),
         "n_known_": ArraySpec((), WHOLE, low=0),
+        "n_copies_": ArraySpec((), WHOLE, low=0),
+        "n_outskirts_": ArraySpec((), WHOLE, low=0),
         "n_set_aside_": ArraySpec((), WHOLE, low=0),
+        "radius_": ArraySpec(("n_normals_",), low=0),
         "center_": ArraySpec(("d",)),
         "scale_": ArraySpec(low=1e-30),
         "field_": ArraySpec(("n",)),
@@ -130,21 +148,33 @@ class AutoDetector(Detector):
         kept = different(X, evenly_by_label(y, self.memory), np.flatnonzero(y >= 0))
         normals, known = X[kept], X[evenly(np.flatnonzero(y < 0), self.memory)]
         self.center_ = normals.mean(axis=0, dtype=np.float64)
-        self.scale_ = float(np.sqrt(((normals - self.center_) ** 2).sum(axis=1).mean() / 0.75))
+        self.scale_ = unit_of_length(normals)
+        presumed = y[kept] == 0
         with few_threads(len(normals) + len(known)):
-            self._fit_and_weigh(normals, known, y[kept] == 0)
+            groups = find_groups((normals - self.center_) / self.scale_, trusted=~presumed)
+            self.n_copies_ = int((~groups.kept).sum())
+            rest = _Normals(normals[groups.kept], presumed[groups.kept], groups.radius[groups.kept])
+            apart = outskirts((rest.X - self.center_) / self.scale_, rest.presumed, groups.evenness)
+            self._fit_and_weigh(rest, known, apart)
 
-    def _fit_and_weigh(self, normals: np.ndarray, known: np.ndarray, may_be_wrong: np.ndarray) -> None:
-        """Fit the parts and weigh them; again without those rows that may be wrong and look so."""
-        at_normals, at_known = self._fit_parts(normals, known)
-        self.n_set_aside_ = 0
-        self._weigh(at_normals, at_known)
-        if len(known) >= FEWEST_KNOWN and may_be_wrong.any():
-            aside = may_be_wrong & self._like_known(self._mixed(at_normals), self._mixed(at_known))
+    def _fit_and_weigh(self, normals: _Normals, known: np.ndarray, apart: np.ndarray) -> None:
+        """Fit the parts and weigh them without the rows apart; again without those that look like known anomalies."""
+        self.n_outskirts_, self.n_set_aside_ = int(apart.sum()), 0
+        at_normals, at_known = self._fit_without(apart, normals, known)
+        if len(known) >= FEWEST_KNOWN and normals.presumed.any():
+            aside = normals.presumed & self._like_known(self._mixed(at_normals), self._mixed(at_known)) & ~apart
             if aside.any():
-                at_rest, at_known = self._fit_parts(normals[~aside], known)
                 self.n_set_aside_ = int(aside.sum())
-                self._weigh(np.vstack([at_rest, self._features(normals[aside])]), at_known)
+                self._fit_without(apart | aside, normals, known)
+
+    def _fit_without(self, aside: np.ndarray, normals: _Normals, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Fit and weigh the parts without some normals; their left-out values at all normals and at the known."""
+        self.radius_ = normals.radius[~aside]
+        at_rest, at_known = self._fit_parts(normals.X[~aside], known)
+        at_normals = np.empty((len(aside), len(PARTS)))
+        at_normals[~aside], at_normals[aside] = at_rest, self._features(normals.X[aside])
+        self._weigh(at_normals, at_known)
+        return at_normals, at_known
 
     def _fit_parts(self, normals: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Fit the four parts; their left-out values at the normals and at the known anomalies."""
@@ -195,6 +225,20 @@ class AutoDetector(Detector):
         highest[np.argsort(-normals, kind="stable")[: int(MOST_SET_ASIDE * len(normals))]] = True
         return highest & (normals > np.median(known))
 
+    def get_state(self) -> dict[str, np.ndarray]:
+        """Like every detector's; without copies it is what version 0.1 wrote, and a model of 0.1 is the same again."""
+        state = super().get_state()
+        if not (self.radius_.any() or self.n_copies_ or self.n_outskirts_):
+            del state["radius_"], state["n_copies_"], state["n_outskirts_"]
+        return state
+
+    def set_state(self, state: Mapping[str, np.ndarray]) -> Self:
+        """Like every detector's, or what version 0.1 wrote, which compared with all rows, copies or not."""
+        if "radius_" not in state and "left_out_" in state:
+            none = np.array(0)
+            state = {**state, "radius_": np.zeros(len(state["left_out_"])), "n_copies_": none, "n_outskirts_": none}
+        return super().set_state(state)
+
     def _check_state(self) -> None:
         if self.n_normals_ > len(self.rows_) or len(self.linear_) != self.n_features_in_ + 1:
             raise ModelError(
@@ -220,7 +264,7 @@ class AutoDetector(Detector):
         return mixture.with_bounded_heads((features - self.location_) / self.spread_)
 
     def _features(self, X: np.ndarray, device: str = "cpu") -> np.ndarray:
-        """The four parts at each row, left-out ones where a row is one of the normals compared with."""
+        """The four parts at each row, left-out ones where a row is one of the normals compared with or a copy of it."""
         import torch
 
         n = self.n_normals_
@@ -239,10 +283,12 @@ class AutoDetector(Detector):
             if self.kernel_.any():
                 part[:, 2] = kernel_ridge.gauss(D) @ head
                 part[:, 3] = Z @ linear[:-1] + linear[-1]
-            same = (distance[:, 0] <= EQUAL * Z.norm(dim=1).clamp(min=1)).cpu().numpy()
+            closest = nearest[:, 0].cpu().numpy()
+            equal = EQUAL * Z.norm(dim=1).clamp(min=1).cpu().numpy()
+            copy = distance[:, 0].cpu().numpy() <= np.maximum(self.radius_[closest], equal)
             block = out[start : start + len(Z)]
             block[:] = part.cpu().numpy()
-            block[same] = self.left_out_[nearest[:, 0].cpu().numpy()[same]]
+            block[copy] = self.left_out_[closest[copy]]
         return out
 
     def _compared_with(self, device: str) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,6 +1,6 @@
 """Nearest normals: how far a row is from the normal rows most like it.
 
-    T(x) = mean over the k nearest normal training rows o of |x - o|,  not counting one that equals x
+    T(x) = mean over the k nearest normal training rows o of |x - o|,  not counting copies of x
 
 Ramaswamy, Rastogi and Shim, "Efficient Algorithms for Mining Outliers from Large Data Sets", 2000; the mean over the
 neighbours is from Angiulli and Pizzuti, "Fast Outlier Detection in High Dimensional Spaces", 2002.
@@ -8,24 +8,25 @@ neighbours is from Angiulli and Pizzuti, "Fast Outlier Detection in High Dimensi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn import neighbors
 
+from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import COUNT, EMBEDDED, Detector
-
-# Rows nearer than this share of their length are the same row: rounding leaves a little.
-EQUAL = 1e-6
+from strays.detectors.copies import EQUAL, find_groups, unit_of_length
 
 
 @dataclass(eq=False, repr=False)
 class NearestNormals(Detector):
     """Score a row by its mean distance to the nearest normal rows.
 
-    Known anomalies are never neighbours: duplicates of them would make their like look normal. Nor is a row its own:
-    the rows it was fitted on score like fresh ones.
+    Known anomalies are never neighbours: duplicates of them would make their like look normal. Nor is a row its own,
+    and a small group of rows that are nearly equal counts as one row (copies.py): the rows it was fitted on score like
+    fresh ones, and a copy of one of them scores like that one.
 
     Parameters
     ----------
@@ -35,7 +36,11 @@ class NearestNormals(Detector):
     Attributes
     ----------
     rows_
-        The normal training rows.
+        The normal training rows, one of each small group of copies.
+    radius_
+        How near to each of `rows_` a row is a copy of it.
+    left_out_
+        The score of each of `rows_`.
 
     >>> X = [[0, 0], [0, 1], [1, 0], [9, 9]]
     >>> NearestNormals(n_neighbors=1).fit(X, [0, 0, 0, -1]).anomaly_score([[0, 3], [9, 9]]).round(1)
@@ -46,14 +51,39 @@ class NearestNormals(Detector):
     flag_rate: float = 0.05
 
     _parameter_constraints: ClassVar = {**Detector._parameter_constraints, "n_neighbors": [COUNT]}
-    _state: ClassVar = {"rows_": EMBEDDED}
+    left_out_scores: ClassVar = True
+    _state: ClassVar = {"rows_": EMBEDDED, "radius_": ArraySpec(("n",), low=0), "left_out_": ArraySpec(("n",), low=0)}
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
-        self.rows_ = X[y >= 0]
+        rows = X[y >= 0]
+        scale = unit_of_length(rows)
+        groups = find_groups((rows - rows.mean(axis=0)) / scale, y[y >= 0] > 0)
+        self.rows_, self.radius_ = rows[groups.kept], groups.radius[groups.kept] * scale
+        self.left_out_ = self._left_out()
+
+    def _left_out(self) -> np.ndarray:
+        distance, _ = self._index().kneighbors()  # of rows_ themselves, none its own neighbour
+        return distance.mean(axis=1).astype(np.float64)
+
+    def _index(self) -> neighbors.NearestNeighbors:
+        k = min(self.n_neighbors, len(self.rows_) - 1)
+        return neighbors.NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self.rows_)
 
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        k = min(self.n_neighbors, len(self.rows_) - 1)
-        index = neighbors.NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(self.rows_)
-        distance, _ = index.kneighbors(X.astype(self.rows_.dtype))  # (rows, k + 1), nearest first
-        itself = distance[:, 0] <= EQUAL * np.linalg.norm(X, axis=1)
-        return np.where(itself, distance[:, 1:].mean(axis=1), distance[:, :-1].mean(axis=1)).astype(np.float64)
+        distance, nearest = self._index().kneighbors(X.astype(self.rows_.dtype))  # (rows, k), nearest first
+        copy = distance[:, 0] <= np.maximum(self.radius_[nearest[:, 0]], EQUAL * np.linalg.norm(X, axis=1))
+        return np.where(copy, self.left_out_[nearest[:, 0]], distance.mean(axis=1)).astype(np.float64)
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        """Like every detector's; without copies it is what version 0.1 wrote, and a model of 0.1 is the same again."""
+        state = super().get_state()
+        return state if self.radius_.any() else {k: v for k, v in state.items() if k not in ("radius_", "left_out_")}
+
+    def set_state(self, state: Mapping[str, np.ndarray]) -> Self:
+        """Like every detector's, or what version 0.1 wrote, which compared with all rows, copies or not."""
+        if "radius_" in state or "rows_" not in state:
+            return super().set_state(state)
+        none = np.zeros(len(state["rows_"]))
+        super().set_state({**state, "radius_": none, "left_out_": none})
+        self.left_out_ = self._left_out()
+        return self

@@ -134,20 +134,21 @@ class TextOutlierDetector(BaseEstimator):
         detector = fitting.make_detector(self.detector, self.random_state)
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         cheap = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
+        once = fitting.DistinctTexts.of(texts, y)
+        given = None if embeddings is None else check_embeddings(embeddings, texts)[once.row]
         with gather_cut_texts():
-            X = self._embed(texts, progress) if embeddings is None else check_embeddings(embeddings, texts)
+            X = self._embed(once.texts, progress) if given is None else given
         fitting.require_different(X, self.encoder_)
-        found = fitting.fit_and_hold_out(detector, X, y, self.held_out, self.random_state, fit_progress)
+        found = fitting.fit_and_hold_out(detector, X, once.y, self.held_out, self.random_state, fit_progress)
         self.detector_ = found.detector
-        self.training_scores_ = self.detector_.anomaly_score(X)
+        scores = self.detector_.anomaly_score(X)
+        self.training_scores_ = scores[once.place]
         self.calibration_ = Calibration.from_scores(found.held_out_scores, self.training_scores_)
         self.threshold_ = threshold or DEFAULT_THRESHOLD
         if threshold is None:
-            self.calibration_.warn_if_too_few(int((y >= 0).sum()))
-        self.examples_ = Examples.choose(texts, X, y, self.keep_examples)
-        self.cascade_ = (
-            Cascade.fit(cheap, texts, *found.scores_as_if_unseen(self.training_scores_, y)) if cheap else None
-        )
+            self.calibration_.warn_if_too_few(int((once.y >= 0).sum()))
+        self.examples_ = Examples.choose(once.texts, X, once.y, self.keep_examples)
+        self.cascade_ = Cascade.fit(cheap, once.texts, *found.scores_as_if_unseen(scores, once.y)) if cheap else None
         self.summary_ = fitting.FitSummary.of(y, found)
         return self
 

@@ -1,0 +1,124 @@
+"""Copies do not vouch for each other: which rows to compare with, so that a small group of alike rows counts once.
+
+A row that is repeated, exactly or nearly, would have its copies as nearest neighbours and look like the most normal row
+of all. So rows are linked that are nearer to each other than
+
+    r = 2 median(d) - q95(d), at least 0.4, at most 0.7 and median(d),    d = distance of a row to its nearest other one
+
+the mirror image of the farthest 5 %: nearer than nearly all rows are to any other. (The mean squared distance between
+rows is 1.5 here. Exact copies do not count in d.) Rows that are linked, directly or through others, form a group. A
+group of less than a twentieth of all rows is represented by one row, the one with the closest links. A larger group is
+a class of alike rows, such as form letters or greetings, and stays as it is. So does a group with a row that a person
+called normal.
+
+Anomalies of one kind need not be copies to vouch for each other. Where rows keep their distance, so that there are no
+tight groups of normals, the rows with the lowest mean kernel exp(-4 |x - z|) are the outskirts of the pile; those among
+them that have each other for neighbours are not compared with either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+# A group of at least this share of the rows, and of at least so many, is a class of normal rows that are alike.
+CLASS_SHARE, LEAST_CLASS = 1 / 20, 6
+# Chosen by leaving corpora out; see benchmarks/LOG.md.
+LEAST_RADIUS, MOST_RADIUS = 0.4, 0.7
+# The outskirts are this share of the rows at the higher evenness and above, none at the lower; a row there is not
+# compared with where so many of its nearest rows are there, too.
+OUTSKIRTS, EVENNESS, N_NEAREST, NEAREST_THERE = 0.1, (0.6, 0.8), 5, 2
+# Nearest rows of a row that are looked at: enough to find all that hang together.
+N_LINKS = 16
+# Rows nearer than this share of their length are the same row: rounding leaves a little.
+EQUAL = 1e-6
+# Nearer than this, in float32, rows may well be equal.
+NEARLY_EQUAL = 0.01
+ROWS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which rows to compare with (`kept`), and within which `radius` of each of them a row is a copy of it.
+
+    The radius is 0 for rows of a class. `evenness` is 2 - q95(d) / median(d): near 1 where rows keep their distance,
+    near 0 where they form tight groups.
+    """
+
+    kept: np.ndarray
+    radius: np.ndarray
+    evenness: float
+
+
+def unit_of_length(X: np.ndarray) -> float:
+    """The unit of length in which the mean squared distance between rows is 1.5."""
+    return float(np.sqrt(((X - X.mean(axis=0, dtype=np.float64)) ** 2).sum(axis=1).mean() / 0.75))
+
+
+def nearest_others(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Distances and indices of the k rows nearest to each row, itself left out, nearest first: both (n, at most k)."""
+    k = min(k, len(X) - 1)
+    distance, neighbour = np.empty((len(X), k), np.float32), np.empty((len(X), k), np.intp)
+    for rows, D in _distances(X):
+        D[np.arange(len(D)), np.arange(rows.start, rows.stop)] = np.inf
+        near = np.argpartition(D, k - 1, axis=1)[:, :k]
+        near = np.take_along_axis(near, np.take_along_axis(D, near, axis=1).argsort(axis=1, kind="stable"), axis=1)
+        neighbour[rows], distance[rows] = near, np.take_along_axis(D, near, axis=1)
+    return distance, neighbour
+
+
+def _distances(X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Some rows at a time, and their distances to all rows, in float32."""
+    X = np.ascontiguousarray(X, dtype=np.float32)
+    squares = np.einsum("ij,ij->i", X, X)
+    for start in range(0, len(X), ROWS_AT_ONCE):
+        rows = slice(start, min(start + ROWS_AT_ONCE, len(X)))
+        D = squares[rows, None] + squares - 2 * X[rows] @ X.T
+        yield rows, np.sqrt(D.clip(min=0, out=D), out=D)
+
+
+def find_groups(X: np.ndarray, trusted: np.ndarray) -> Groups:
+    """The groups of rows X, in units of `unit_of_length`; `trusted` says which of them a person called normal.
+
+    >>> X = np.array([[0.0], [1], [2], [3], [4], [9], [9.001]])
+    >>> find_groups(X, trusted=np.zeros(7, dtype=bool)).kept
+    array([ True,  True,  True,  True,  True,  True, False])
+    """
+    n = len(X)
+    distance, neighbour = nearest_others(X, N_LINKS)
+    differs = distance > NEARLY_EQUAL
+    nearest = distance[np.arange(n), differs.argmax(axis=1)][differs.any(axis=1)]
+    middle, far = np.quantile(nearest, (0.5, 0.95)) if len(nearest) else (1.0, 1.0)
+    radius = float(min(max(2 * middle - far, LEAST_RADIUS), MOST_RADIUS, middle))
+    linked = distance <= radius
+    pairs = (np.nonzero(linked)[0], neighbour[linked])
+    _, group = connected_components(coo_array((np.ones(len(pairs[0])), pairs), shape=(n, n)), directed=False)
+    is_class = np.bincount(group) >= max(CLASS_SHARE * n, LEAST_CLASS)
+    is_class[group[trusted]] = True
+    stays = is_class[group]
+    # The first row of each group, those with the closest links first, represents it.
+    order = np.argsort(-np.where(linked, radius - distance, 0).sum(axis=1), kind="stable")
+    kept = stays.copy()
+    kept[order[np.unique(group[order], return_index=True)[1]]] = True
+    if kept.sum() < 2:  # a handful of rows, all alike
+        return Groups(np.ones(n, dtype=bool), np.zeros(n), 0.0)
+    return Groups(kept, np.where(stays, 0.0, radius), float(2 - far / middle))
+
+
+def outskirts(X: np.ndarray, presumed: np.ndarray, evenness: float) -> np.ndarray:
+    """Which of the rows that are only `presumed` normal are far from most rows, and near others that are so."""
+    low, high = EVENNESS
+    n = int(OUTSKIRTS * np.clip((evenness - low) / (high - low), 0, 1) * len(X))
+    outer = np.zeros(len(X), dtype=bool)
+    if n == 0:
+        return outer
+    settled = np.concatenate([np.exp(-4 * D).mean(axis=1) for _, D in _distances(X)])  # the mean kernel
+    settled[~presumed] = np.inf
+    outer[np.argsort(settled, kind="stable")[:n]] = True
+    outer &= presumed
+    _, nearest = nearest_others(X, N_NEAREST)
+    return outer & (outer[nearest].sum(axis=1) >= NEAREST_THERE)
