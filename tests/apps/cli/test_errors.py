@@ -75,6 +75,7 @@ def test_the_commands_that_flag_are_those() -> None:
     commands = typer.main.get_command(app).commands
     for name, command in commands.items():
         assert {p.name for p in command.params} & set(RULES) == set(FLAGGING.get(name, [])) - {"top"}
+        assert ("Which threshold?" in (command.epilog or "")) == (name in FLAGGING)
 
 
 @pytest.mark.parametrize(("command", "rule"), [(name, rule) for name, rules in FLAGGING.items() for rule in rules])
