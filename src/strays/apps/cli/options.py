@@ -97,15 +97,15 @@ TopFlagged = Annotated[int | None, Option(help="Flag the K highest-scoring rows.
 # Shown below the help of every command with a threshold; \b keeps the lines as they are.
 WHICH_THRESHOLD = """\b
 Which threshold? What are you doing:
-  exploring               --top of scan shows the oddest rows; of score, flags them
-  scoring by a model of   --max-false-alarms: the share of normal texts that you
-  normal texts            accept as false alarms (0.05 unless you choose)
-  checking every alarm    --max-false-share: the share of the flagged rows that you
-                          accept as normal. Needs a model fitted on texts that are
-                          all normal, or strays that are labelled: with unlabelled
-                          strays among the texts it may flag nothing
-  a fixed workload        --flag-rate: the oddest share of texts like those the
-                          model was fitted on, odd or not
+  exploring              --top: scan shows the oddest rows, score flags them
+  scoring by a model of  --max-false-alarms: the share of normal texts that
+  normal texts           you accept as false alarms (default 0.05)
+  checking every alarm   --max-false-share: the share of the flagged rows
+                         that you accept as normal. Needs a model fitted on
+                         texts that are all normal, or strays with labels: with
+                         unlabelled strays it may flag nothing
+  a fixed workload       --flag-rate: the oddest share of texts like those
+                         the model was fitted on, odd or not
 """
 
 
