@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from strays.errors import DataError, UsageError
-from strays.jobs.columns import NormalValues, shortened
+from strays.jobs.columns import NormalValues, shortened, shortened_apart
 from strays.jobs.corpus import read_corpus
 from strays.tables import Table
 from strays.tables.table import JSON_TEXT
@@ -75,7 +75,7 @@ def test_json_values_of_several_kinds_are_categories_too() -> None:
 
 
 def test_categories_that_nobody_has_are_refused_with_those_that_are_there() -> None:
-    kinds = ["news"] * 3 + ["chess"] * 2 + ["go"]
+    kinds = ["news"] * 2 + ["News "] + ["chess"] * 2 + ["go"]
     with pytest.raises(DataError, match=r"no row has 'sport' in column 'kind'.*'news', 'chess', 'go'"):
         corpus_of(kind=kinds, asks={"normal": NormalValues("kind", ("news", "sport"))})
     with pytest.raises(DataError, match="there is no column 'topic'"):
@@ -145,3 +145,13 @@ def test_a_long_id_keeps_both_ends(most: int) -> None:
     assert id_.startswith(start)
     assert id_.endswith(end)
     assert shortened(id_, 37) == id_
+
+
+@pytest.mark.parametrize("most", [12, 20, 40])
+def test_short_ids_differ_where_the_ids_do(most: int) -> None:
+    ids = [f"letters/2024/number-{i:03}-of-the-year-of-the-dragon.txt" for i in range(20)]
+    short = shortened_apart(ids, most)
+    assert len(set(short)) == 20
+    assert max(map(len, short)) <= most
+    assert shortened_apart(["a", "a", "b"], most) == ["a", "a", "b"]
+    assert shortened_apart([], most) == []

@@ -67,6 +67,7 @@ class LabelReader:
         self._normal = normal
         self._is_normal = {value.casefold() for value in normal.values} if normal else set()
         self._seen: Counter[str] = Counter()
+        self._spelling: dict[str, str] = {}  # of each value, the first
 
     def read(self, batch: pa.RecordBatch, first_row: int) -> list[str | None]:
         """The labels of a batch whose first row is this one of the table."""
@@ -98,14 +99,13 @@ class LabelReader:
         folded = word.casefold()
         if folded in MISSING and folded not in self._is_normal:
             return None
-        self._seen[word] += 1
+        self._seen[self._spelling.setdefault(folded, word)] += 1
         return "normal" if folded in self._is_normal else "anomaly"
 
     def require_all_seen(self) -> None:
         """Raise if no row had one of the values that were called normal."""
-        folded = {word.casefold() for word in self._seen}
         for value in self._normal.values if self._normal else ():
-            if value.casefold() not in folded:
+            if value.casefold() not in self._spelling:
                 raise DataError(
                     f"{self._table}: no row has {value!r:.60} in column {self.column!r:.60} ({{normal}}); its most "
                     f"frequent values are {_listed(self._seen)}",
@@ -165,6 +165,21 @@ def shortened(id_: str, most: int) -> str:
         return id_
     start = (most - 1) // 2
     return f"{id_[:start]}…{id_[len(id_) - (most - 1 - start) :]}"
+
+
+def shortened_apart(ids: Sequence[str], most: int) -> list[str]:
+    """Ids of at most so many characters that still differ: where their ends are alike, what they begin with is cut.
+
+    >>> shortened_apart(["letter-001-of-the-year-2024.txt", "letter-002-of-the-year-2024.txt"], 16)
+    ['…r-001-of-the-y…', '…r-002-of-the-y…']
+    """
+    short = [shortened(id_, most) for id_ in ids]
+    if len(set(short)) == len(set(ids)):
+        return short
+    shared = next((i for i, letters in enumerate(zip(*ids, strict=False)) if len(set(letters)) > 1), 0)
+    start = max(0, shared - 4)  # a little of what they share is shown
+    rest = [f"…{id_[start:]}" if start else id_ for id_ in ids]
+    return [id_ if len(id_) <= most else f"{id_[: most - 1]}…" for id_ in rest]
 
 
 def _listed(counts: Counter[str]) -> str:

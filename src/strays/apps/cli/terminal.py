@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from strays.model import TextOutlierDetector
 
 MOST_CHARACTERS = 2000
-# Characters of a row's id in a ranking: the text needs the room.
-MOST_OF_ID = 24
 
 
 def printable(text: str) -> str:
@@ -43,11 +41,12 @@ def show_ranking(
 
     A row is called by its id where there is an `id_column`, else by its number.
     """
-    from strays.jobs.columns import shortened
+    from strays.jobs.columns import shortened, shortened_apart
 
     console = console or Console(highlight=False, soft_wrap=True)
-    heading = shortened(printable(id_column), MOST_OF_ID) if id_column else "row"
-    names = [shortened(printable(row["id"]), MOST_OF_ID) if row.get("id") else str(row["row"]) for row in rows]
+    most = console.width // 3  # the text needs the room
+    heading = shortened(printable(id_column), most) if id_column else "row"
+    names = shortened_apart([printable(row["id"]) if row.get("id") else str(row["row"]) for row in rows], most)
     width = max(map(cell_len, [heading, *names, " " * 3]))
     console.print(Text(printable(title), "bold"))
     console.print(Text(f"{_right(heading, width)}  score  p-value         text", "dim"))
