@@ -102,8 +102,8 @@ Which threshold? What are you doing:
   normal texts           you accept as false alarms (default 0.05)
   checking every alarm   --max-false-share: the share of the flagged rows
                          that you accept as normal. Needs a model fitted on
-                         texts that are all normal, or strays with labels: with
-                         unlabelled strays it may flag nothing
+                         texts that are all normal, or strays with labels:
+                         with unlabelled strays it may flag nothing
   a fixed workload       --flag-rate: the oddest share of texts like those
                          the model was fitted on, odd or not
 """
