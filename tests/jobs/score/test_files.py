@@ -138,7 +138,7 @@ def test_a_small_job_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyP
             DataError,
             r"b\.jsonl.* differ from those of .*Score them to a folder: a name for out that ends in a slash",
         ),
-        ("in", "-", UsageError, "a folder cannot be read from or written to a pipe"),
+        ("-", "out/", UsageError, "a folder cannot be written from a pipe"),
         ("in.csv", "in.csv", UsageError, "is the input itself"),
         ("in.csv", "out", DataError, "its name does not tell its format"),
         ("full", "out/", DataError, "no file in this folder ends in"),

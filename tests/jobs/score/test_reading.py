@@ -68,6 +68,12 @@ def test_documents_are_rows_also_of_a_stopped_job(documents: Path, tmp_path: Pat
     assert found[7]["text"] == "line one of 7\nline two\n"
 
 
+def test_documents_to_stdout(documents: Path, capfd: pytest.CaptureFixture) -> None:
+    assert run(documents, "-").n_rows == 25
+    lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [line["file"] for line in lines][:2] == ["0/00.txt", "0/01.txt"]
+
+
 def test_a_document_that_changed_meanwhile_is_noticed(documents: Path, tmp_path: Path) -> None:
     with pytest.raises(Stop):
         run(documents, f"{tmp_path}/out/", stopping(StandIn(), 1))

@@ -44,7 +44,7 @@ def project_of(file: str, project: str | None) -> Path:
         raise UsageError(
             "verdicts on texts from stdin need a file to be kept in; name it with {project}", param="project"
         )
-    return Path(project) if project is not None else Path(f"{file}{ENDING}")
+    return Path(project) if project is not None else Path(f"{Path(file)}{ENDING}")
 
 
 def open_desk(

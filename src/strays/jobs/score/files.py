@@ -61,8 +61,8 @@ def score_files(
         )
     piped = _is_pipe(source) or _is_pipe(out)
     if piped:
-        if to_folder or Path(source).is_dir():
-            raise UsageError(f"{source} to {out}: a folder cannot be read from or written to a pipe; name a file")
+        if to_folder:
+            raise UsageError(f"{source} to {out}: a folder cannot be written from a pipe; name a file")
         if not engine.pipes:
             raise UsageError(
                 f"{source} to {out}: with this {{engine}}, a cluster works on files that its nodes see; name files, "
