@@ -198,6 +198,43 @@ def test_unlabelled_anomalies_are_set_aside_and_rows_called_normal_are_not() -> 
     assert np.median(doubted.anomaly_score(first[40:])) > np.median(trusted.anomaly_score(first[40:]))
 
 
+def searched_by_hand(seed: int) -> tuple[float, float]:
+    """AUC on fresh rows with ten anomalies known, and after twenty more verdicts on whatever was the oddest."""
+    rng = np.random.default_rng(seed)
+    normal, anomaly = rng.normal(size=(900, 12)), 0.5 * rng.normal(size=(260, 12))
+    anomaly[:, 0] += 3.5
+    X, truth = np.vstack([normal[:500], anomaly[:60]]), np.r_[np.ones(500), -np.ones(60)].astype(int)
+    fresh, answer = np.vstack([normal[500:], anomaly[60:]]), np.r_[np.ones(400), -np.ones(200)].astype(int)
+    y = np.r_[np.zeros(500), -np.ones(10), np.zeros(50)].astype(int)
+    first = AutoDetector().fit(X, y).anomaly_score(fresh)
+    for _ in range(4):
+        scores = AutoDetector(searched=True).fit(X, y).anomaly_score(X)
+        oddest = np.argsort(np.where(y == 0, -scores, np.inf))[:5]
+        y[oddest] = truth[oddest]
+    return auc(answer, first), auc(answer, AutoDetector(searched=True).fit(X, y).anomaly_score(fresh))
+
+
+def test_anomalies_found_by_searching_do_not_make_the_hidden_ones_normal() -> None:
+    """They rank above all that are still hidden, of which none then ranked above half of the known."""
+    before, after = np.mean([searched_by_hand(seed) for seed in range(3)], axis=0)
+    assert after > before - 0.002
+
+
+def test_a_search_is_told_by_the_rows_labelled_normal_until_they_are_as_many() -> None:
+    """A label column of somebody who judged the oddest rows is enough; no need to say `searched`."""
+    normal, first, _ = kinds(400, shift=5.0)
+    X = np.vstack([normal, first[:40], first[40:60] + 3])  # forty hidden, the twenty farthest known
+    y = np.r_[np.zeros(440), -np.ones(20)].astype(int)
+    n = []
+    for n_normal in (0, 5, 20):
+        y[:n_normal] = 1
+        n.append(AutoDetector().fit(X, y).n_set_aside_)
+    assert max(n[0], n[2]) < 5
+    assert n[1] >= 20
+    y[:20] = 0
+    assert AutoDetector(searched=True).fit(X, y).n_set_aside_ >= 20
+
+
 # ---- in words --------------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ normal training rows score, so that a corpus can be ranked by the model fitted o
 
 Some presumed normal rows are not compared with, because they may be anomalies that vouch for their like: all but one of
 a small group of copies (copies.py); rows at the outskirts that have each other for neighbours; and rows that rank among
-the known anomalies, without which the parts are fitted once more.
+the known anomalies (set_aside.py), without which the parts are fitted once more.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from strays.detectors.base import COUNT, EMBEDDED, Detector
 from strays.detectors.copies import EQUAL, find_groups, outskirts, unit_of_length
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
 from strays.detectors.sampling import different, evenly, evenly_by_label
+from strays.detectors.set_aside import set_aside
 from strays.detectors.threads import few_threads
 from strays.errors import ModelError
 
@@ -43,8 +44,6 @@ PARTS = ("nearest", "field", "kernel", "linear")
 FIELD_PENALTY, KERNEL_PENALTY = 1.0, 0.5
 # Rows scored together: on a CPU few, so that their distances stay in its cache.
 ROWS_AT_ONCE, ROWS_ON_GPU = 512, 16_384
-# Setting rows aside: from this many known anomalies on, at most this share of the presumed normals.
-FEWEST_KNOWN, MOST_SET_ASIDE = 3, 0.05
 
 
 class _Normals(NamedTuple):
@@ -81,6 +80,9 @@ class AutoDetector(Detector):
     memory
         Most normal rows, and most known anomalies, that are kept to compare with: of more, evenly spaced ones, half of
         them rows labelled normal where there are as many.
+    searched
+        Whether the known anomalies were found by judging the highest-scoring rows, as at the review desk, and more like
+        them are hidden among the unlabelled ones. Rows labelled normal say so too, where they are the fewer.
 
     Attributes
     ----------
@@ -111,14 +113,17 @@ class AutoDetector(Detector):
 
     n_neighbors: int = 5
     memory: int = 4096
+    searched: bool = False
     flag_rate: float = 0.05
 
     _parameter_constraints: ClassVar = {
         **Detector._parameter_constraints,
         "n_neighbors": [COUNT],
         "memory": [Interval(Integral, 2, None, closed="left")],
+        "searched": ["boolean"],
     }
     left_out_scores: ClassVar = True
+    added_params: ClassVar = {"searched": False}
     _state: ClassVar = {
         "rows_": EMBEDDED,
         "n_normals_": ArraySpec((), WHOLE, low=2),
@@ -161,11 +166,11 @@ class AutoDetector(Detector):
         """Fit the parts and weigh them without the rows apart; again without those that look like known anomalies."""
         self.n_outskirts_, self.n_set_aside_ = int(apart.sum()), 0
         at_normals, at_known = self._fit_without(apart, normals, known)
-        if len(known) >= FEWEST_KNOWN and normals.presumed.any():
-            aside = normals.presumed & self._like_known(self._mixed(at_normals), self._mixed(at_known)) & ~apart
-            if aside.any():
-                self.n_set_aside_ = int(aside.sum())
-                self._fit_without(apart | aside, normals, known)
+        scores, n_normal = self._mixed(at_normals), int((~normals.presumed).sum())
+        aside = set_aside(scores, self._mixed(at_known), normals.presumed & ~apart, n_normal, self.searched)
+        if aside.any():
+            self.n_set_aside_ = int(aside.sum())
+            self._fit_without(apart | aside, normals, known)
 
     def _fit_without(self, aside: np.ndarray, normals: _Normals, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Fit and weigh the parts without some normals; their left-out values at all normals and at the known."""
@@ -217,13 +222,6 @@ class AutoDetector(Detector):
         else:
             self.weights_ = mixture.distances_alone(normals)
         self.bias_ = float((normals @ self.weights_).mean())
-
-    @staticmethod
-    def _like_known(normals: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Which normals rank above half of the known anomalies, and among the few highest of the normals."""
-        highest = np.zeros(len(normals), dtype=bool)
-        highest[np.argsort(-normals, kind="stable")[: int(MOST_SET_ASIDE * len(normals))]] = True
-        return highest & (normals > np.median(known))
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Like every detector's; without copies it is what version 0.1 wrote, and a model of 0.1 is the same again."""

@@ -61,6 +61,9 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     comparable_fits: ClassVar[bool] = True
     # Whether presumed normal training rows get the scores they would have if they had not been trained on.
     left_out_scores: ClassVar[bool] = False
+    # Parameters that models saved by version 0.1 have not, and their defaults: saved where they differ, so that those
+    # models keep their fingerprints.
+    added_params: ClassVar[dict[str, Any]] = {}
 
     flag_rate: float
     offset_: float

@@ -73,20 +73,19 @@ class Learner:
         if self.base is not None and not n_labels:
             scores = self.base.detector_.anomaly_score(self.X)
             return self._ranked(self.base, scores, n_labels, start)
-        model = self._fitted(self._quick(), labels, keep_examples=len(self.texts))
+        model = self._fitted(self._for_search(MEMORY), labels, keep_examples=len(self.texts))
         return self._ranked(model, model.training_scores_[: len(self.texts)], n_labels, start)
 
     def model_to_save(self, labels: Sequence[str | None]) -> TextOutlierDetector:
         """A model of full size that knows these labels, to save and to score other files with."""
-        return self._fitted(self.detector, labels, keep_examples=1000)
+        return self._fitted(self._for_search(), labels, keep_examples=1000)
 
-    def _quick(self) -> str | Detector:
-        """The detector, the default one with less memory: also where it is that of a model to start from."""
-        if self.detector == "auto":
-            return AutoDetector(memory=MEMORY)
-        if isinstance(self.detector, AutoDetector) and self.detector.memory > MEMORY:
-            return clone(self.detector).set_params(memory=MEMORY)
-        return self.detector
+    def _for_search(self, most: int | None = None) -> str | Detector:
+        """The detector; the default one told that people search for anomalies, and with `most` memory at most."""
+        detector = AutoDetector() if self.detector == "auto" else self.detector
+        if not isinstance(detector, AutoDetector):
+            return detector
+        return clone(detector).set_params(searched=True, memory=min(detector.memory, most or detector.memory))
 
     def _fitted(
         self, detector: str | Detector, labels: Sequence[str | None], keep_examples: int
