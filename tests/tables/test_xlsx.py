@@ -95,6 +95,8 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
 def test_what_a_sheet_cannot_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"o\.xlsx: could not be written: a text of 40,000 characters"):
         rewritten(pa.table({"text": ["x" * 40_000]}), tmp_path / "o.xlsx")
+    with pytest.raises(DataError, match=r"o\.xlsx: could not be written: a text of 40,000 characters"):
+        rewritten(pa.table({"x" * 40_000: ["a"]}), tmp_path / "o.xlsx")
     monkeypatch.setattr("strays.tables.write_xlsx.MOST_ROWS", 3)
     with pytest.raises(DataError, match=r"more than 2 rows, which no sheet holds; write csv or parquet"):
         rewritten(pa.table({"text": ["x"] * 3}), tmp_path / "o.xlsx")

@@ -13,7 +13,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -56,20 +56,25 @@ def open_writer(
     """
     format = output_format(path, format)
     make = {"parquet": _parquet_writer, "jsonl": _jsonl_writer, "json": _json_writer, "xlsx": xlsx_writer}.get(format)
-    with (
-        complete_file(path) as file,
-        make(file, schema)
-        if make
-        else _csv_writer(file, schema, delimiter or DELIMITERS[format], safe_cells) as write_batch,
-    ):
+    with complete_file(path) as file, ExitStack() as stack:
+        writer = make(file, schema) if make else _csv_writer(file, schema, delimiter or DELIMITERS[format], safe_cells)
+        with _named(path):
+            write_batch = stack.enter_context(writer)
 
         def write(batch: pa.RecordBatch) -> None:
-            try:
+            with _named(path):
                 write_batch(batch)
-            except (DataError, pa.ArrowException) as error:
-                raise DataError(f"{path}: could not be written: {first_line(error)}") from error
 
         yield write
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Say with an error which file could not be written."""
+    try:
+        yield
+    except (DataError, pa.ArrowException) as error:
+        raise DataError(f"{path}: could not be written: {first_line(error)}") from error
 
 
 def output_format(path: str, format: str | None = None) -> str:
