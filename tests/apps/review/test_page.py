@@ -351,6 +351,9 @@ def test_what_may_be_hidden_is_told_until_no_text_is_left(page: Page) -> None:
     answer_with(page, "**/api/state", state)
     until(page, "document.getElementById('hidden').textContent.endsWith(', about 3 more (1 to 9)')")
     page.unroute("**/api/state")
+    answer_with(page, "**/api/state", state | {"hidden": None, "no_estimate": "it takes 20 verdicts"})
+    until(page, "document.getElementById('hidden').textContent.endsWith(' yet: it takes 20 verdicts')")
+    page.unroute("**/api/state")
     answer_with(page, "**/api/state", state | {"n_open": 0})
     until(page, "document.getElementById('hidden').textContent.endsWith(' found')")
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from strays.apps.review.estimate import RemainingAnomalies
+from strays.apps.review.estimate import NoEstimate, RemainingAnomalies
 from strays.apps.review.generation import Generation
 from strays.apps.review.history import Judgement
 from strays.apps.review.learner import Learner
@@ -139,8 +139,8 @@ class Desk:
         with self._writing:
             self._publish(replace(self._snapshot, generation=generation))
 
-    def set_remaining(self, remaining: RemainingAnomalies | None) -> None:
-        """Show a new estimate of how many anomalies are still to be found."""
+    def set_remaining(self, remaining: RemainingAnomalies | NoEstimate) -> None:
+        """Show a new estimate of how many anomalies are still to be found, or why there is none."""
         with self._writing:
             self._publish(replace(self._snapshot, remaining=remaining))
 

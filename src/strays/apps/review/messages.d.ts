@@ -48,6 +48,7 @@ export interface State {
   given: { normal: number; anomaly: number };
   found: number;
   hidden: { estimate: number; low: number; high: number } | null;
+  no_estimate: string | null; // why `hidden` is null
   generation: number; // of the model
   refitting: boolean;
   trouble: string | null;

@@ -35,6 +35,8 @@ function drawNumbers() {
   if (about) {
     const [estimate, low, high] = [about.estimate, about.low, about.high].map((n) => number(Math.max(0, n)));
     hidden.append(soft(about.high < 0.5 ? ", probably all there are" : `, about ${estimate} more (${low} to ${high})`));
+  } else if (state.n_open && state.no_estimate) {
+    hidden.append(soft(`; no estimate of how many more yet: ${state.no_estimate}`));
   }
   if (state.refitting) {
     const n = state.judged.normal + state.judged.anomaly + state.given.normal + state.given.anomaly;

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from strays.apps.review.estimate import RemainingAnomalies, estimate_remaining
+from strays.apps.review.estimate import NoEstimate, RemainingAnomalies, estimate_remaining
 from strays.apps.review.generation import Generation
 from strays.apps.review.history import Event
 from strays.apps.review.learner import Learner
@@ -31,7 +31,7 @@ class Snapshot:
     unlearn: bool = False  # the model knows a verdict that was undone
     refitting: bool = False
     trouble: str | None = None
-    remaining: RemainingAnomalies | None = None
+    remaining: RemainingAnomalies | NoEstimate | None = None
 
     @classmethod
     def first(cls, verdicts: Verdicts, learner: Learner) -> Self:
@@ -78,8 +78,8 @@ class Snapshot:
         left = sum(bool(is_open[question.place]) for question in self.generation.questions)
         return left < FEWEST_AHEAD < int(is_open.sum())
 
-    def estimate(self) -> RemainingAnomalies | None:
-        """How many anomalies are still to be found."""
+    def estimate(self) -> RemainingAnomalies | NoEstimate:
+        """How many anomalies are still to be found, or why that cannot be told."""
         answers = self.verdicts.answers
         p = np.array([judgement.p_value for judgement, _ in answers])
         y = np.array([LABELS[verdict] for _, verdict in answers])

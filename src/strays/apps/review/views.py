@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from strays.apps.review.estimate import NoEstimate, RemainingAnomalies
 from strays.apps.review.questions import WHY
 from strays.apps.review.snapshot import Snapshot
 from strays.apps.review.store import Entry
@@ -28,7 +29,8 @@ def state(now: Snapshot) -> dict[str, Any]:
         "judged": {name: verdicts.n_judged.get(verdict, 0) for name, verdict in COUNTED.items()},
         "given": project.n_given,
         "found": int((verdicts.y < 0).sum()),
-        "hidden": vars(now.remaining) if now.remaining else None,
+        "hidden": vars(now.remaining) if isinstance(now.remaining, RemainingAnomalies) else None,
+        "no_estimate": now.remaining.why if isinstance(now.remaining, NoEstimate) else None,
         "generation": now.generation.number,
         "refitting": now.refitting,
         "trouble": now.trouble,
