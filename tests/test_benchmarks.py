@@ -369,3 +369,27 @@ def test_ten_examples_find_the_rest() -> None:
     assert {row["section"] for row in rows} == set(SECTIONS)  # all that were tried, not the best
     assert len(values(STORY, "ten", "map")) >= 3
     assert min(values(STORY, "ten", "map")) > 5 * max(values(STORY, "none", "map"))
+
+
+def test_more_labels_do_not_hurt() -> None:
+    """Over the piles; the worst one may lose what a refit on other labels moves a few hundred test rows by."""
+    from benchmarks.more_labels import LOOKS, RESULT
+
+    from strays.studies.rows import RowFile
+
+    cells = [row["quality"]["now"] for row in RowFile(RESULT).read()]
+    for measure in ("auc", "map"):
+        value = np.array([[cell[str(look)]["fresh"][measure] for look in LOOKS] for cell in cells])
+        change = value[:, 1:] - value[:, :1]
+        assert (change.mean(axis=0) >= 0).all()
+        assert change.min() > -2
+
+
+def test_the_estimate_of_the_hidden_holds_where_it_is_shown() -> None:
+    from benchmarks import desk_page, left_to_find
+
+    from strays.studies.rows import RowFile
+
+    inside, shown, looks = desk_page.held(desk_page.rows() + RowFile(left_to_find.RESULT).read())
+    assert 0.2 * looks < shown
+    assert inside >= 0.9 * shown
