@@ -44,6 +44,19 @@ def test_a_stray_that_is_repeated_stays_a_stray(detector: Detector, spread: floa
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=repr)
+@pytest.mark.parametrize("n", [8, 300])
+def test_only_copies_tie_where_a_detector_says_so(detector: Detector, n: int) -> None:
+    normals, stray = pile(n, d=512)  # so many dimensions that no row is near another
+    y = np.where(np.arange(n) < 3, -1, 0)
+    assert clone(detector).copies_tie
+    for labels in (None, y):
+        scores = clone(detector).fit(normals, labels).anomaly_score(np.vstack([normals, stray]))
+        assert (np.diff(np.sort(scores)) > 1e-9).all()
+    # With one neighbour, rows that are nearest to each other tie.
+    assert not NearestNormals(n_neighbors=1).copies_tie
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=repr)
 def test_a_fresh_copy_scores_like_the_one_it_was_fitted_on(detector: Detector) -> None:
     normals, stray = pile()
     detector = clone(detector).fit(np.vstack([normals, stray]))

@@ -91,6 +91,11 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
         """Fit, and +1 for normal rows, -1 for flagged ones; scikit-learn's own would drop the labels."""
         return self.fit(X, y).predict(X)
 
+    @property
+    def copies_tie(self) -> bool:
+        """Whether rows get exactly the same score only because they are copies, or nearly, of one another."""
+        return False
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")
 

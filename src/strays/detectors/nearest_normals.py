@@ -74,6 +74,11 @@ class NearestNormals(Detector):
         copy = distance[:, 0] <= np.maximum(self.radius_[nearest[:, 0]], EQUAL * np.linalg.norm(X, axis=1))
         return np.where(copy, self.left_out_[nearest[:, 0]], distance.mean(axis=1)).astype(np.float64)
 
+    @property
+    def copies_tie(self) -> bool:
+        """A copy scores like the row that represents it; with k = 1, so do two rows that are nearest to each other."""
+        return self.n_neighbors > 1
+
     def get_state(self) -> dict[str, np.ndarray]:
         """Like every detector's; without copies it is what version 0.1 wrote, and a model of 0.1 is the same again."""
         state = super().get_state()

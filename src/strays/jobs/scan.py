@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ import numpy as np
 from strays.encoders import LoadedEncoder
 from strays.jobs.columns import NormalValues
 from strays.jobs.corpus import Corpus, read_corpus
+from strays.jobs.fold import fold_copies, rows_alike
 from strays.jobs.score import OpenProgress, bars_in_turn, flag_rows, no_bar
 from strays.model import RawScores, Scores, TextOutlierDetector
 from strays.model.calibration import threshold
 from strays.model.cascade_scorer import warn_of_share
 from strays.model.contamination import Contamination
+from strays.model.labels import parse_labels
 from strays.tables import Table
 
 
@@ -47,12 +50,20 @@ class Scan:
         p_value = self.scores.p_value
         return None if self.fitted_here else self.model.calibration_.contamination(p_value[~np.isnan(p_value)])
 
+    def oddest(self, top: int, *, known: bool = True) -> list[list[int]]:
+        """The `top` oddest texts, each in a group with the rows like it, by their places in the corpus.
+
+        With or without those labelled anomaly.
+        """
+        n = len(self.corpus.rows)
+        score, y = self.scores.anomaly_score[self.corpus.rows], parse_labels(self.corpus.labels[:n], n)
+        order = np.argsort(-score, kind="stable")
+        order = order[known | (y[order] >= 0)]
+        groups = fold_copies(order, score, self.corpus.texts, y, copies_tie=self.model.detector_.copies_tie)
+        return list(islice(groups, top))
+
     def to_dict(self, top: int) -> dict[str, Any]:
-        """What was found, with the `top` oddest rows, as plain data."""
-        score = self.scores.anomaly_score
-        order = np.argsort(-score, kind="stable")[: min(top, len(self.corpus.rows))]
-        position = {row: i for i, row in enumerate(self.corpus.rows)}
-        ids = self.corpus.ids
+        """What was found, with the `top` oddest texts, as plain data; rows that are alike count as one text."""
         return {
             "file": self.file,
             "n_rows": self.corpus.n_rows,
@@ -63,18 +74,21 @@ class Scan:
             "beyond_chance": asdict(found) if (found := self.contamination) else None,
             "detector": self.model.info()["detector"]["name"],
             "fitted_on": asdict(self.model.summary_),
-            "oddest": [
-                {
-                    "row": int(row) + 1,
-                    "id": ids and ids[position[row]],
-                    "anomaly_score": float(score[row]),
-                    "p_value": float(self.scores.p_value[row]),
-                    "flagged": bool(self.scores.flagged[row]),
-                    "label": self.corpus.labels[position[row]] or None,
-                    "text": self.corpus.texts[position[row]],
-                }
-                for row in order
-            ],
+            "oddest": [self._ranked(group) for group in self.oddest(top)],
+        }
+
+    def _ranked(self, group: list[int]) -> dict[str, Any]:
+        first, *alike = group
+        row, ids = self.corpus.rows[first], self.corpus.ids
+        return {
+            "row": row + 1,
+            "id": ids and ids[first],
+            "anomaly_score": float(self.scores.anomaly_score[row]),
+            "p_value": float(self.scores.p_value[row]),
+            "flagged": bool(self.scores.flagged[row]),
+            "label": self.corpus.labels[first] or None,
+            "text": self.corpus.texts[first],
+            **rows_alike([self.corpus.rows[i] for i in alike]),
         }
 
 

@@ -62,6 +62,24 @@ def test_scan_writes_the_oddest_rows_first_when_asked_to(file: Path, tiny_bert: 
     assert (strays("scan", file, "--sort").code, out.stat().st_size > 0) == (2, True)
 
 
+def test_copies_are_on_one_line_which_top_counts(tmp_path: Path, tiny_bert: Path, strays: Run) -> None:
+    long = "win big cash now click here " * 10
+    (tmp_path / "t.csv").write_text("\n".join(["text", *farm_texts(300), *[long] * 10]))
+    ran = strays("scan", tmp_path / "t.csv", "--encoder", tiny_bert, "--top", 2)
+    title, _, *lines = ran.out.splitlines()
+    assert title == f"The 2 oddest of 310 rows in {tmp_path / 't.csv'}, those alike on one line"
+    assert len(lines) == 2
+    [line] = [line for line in lines if "cash" in line]
+    assert line.endswith("\u2026 (and 9 like it)")
+    assert len(line) == 120
+    [row] = [
+        r
+        for r in json.loads(strays("scan", tmp_path / "t.csv", "--encoder", tiny_bert, "--json").out)["oddest"]
+        if r["n_alike"]
+    ]
+    assert (row["row"], row["n_alike"], row["rows_alike"]) == (301, 9, list(range(302, 311)))
+
+
 def test_rows_are_called_by_their_ids(file: Path, tiny_bert: Path, strays: Run) -> None:
     lines = strays("scan", file, "--encoder", tiny_bert, "--top", 84).out.splitlines()
     assert lines[1].split()[:2] == ["id", "score"]

@@ -31,7 +31,7 @@ def oddest_first(monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[str, bool]]
     """Questions in the order of the scores, and the answers that were given; questions.py has its own tests."""
     given = []
 
-    def questions(scores: np.ndarray, X: Any, y: Any, open_: np.ndarray, n: int, *, answers: Any, rng: Any) -> Any:
+    def questions(scores: np.ndarray, X: Any, y: Any, open_: np.ndarray, n: int, *, answers: Any, **_: Any) -> Any:
         given.append(answers)
         order = np.argsort(-scores, kind="stable")
         return [Question(int(row), "odd") for row in order[open_[order]][:n]]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strays.apps.review import questions
-from strays.apps.review.questions import PRIOR, WHY, Question, choose_questions
+from strays.apps.review.questions import PRIOR, WHY, Question, choose_questions, near_copies
 
 
 def ask(
@@ -79,6 +79,24 @@ def test_texts_in_one_place_are_each_asked_once() -> None:
     assert sorted(a.place for a in found) == [1, 2, 3]
 
 
+def test_of_near_copies_one_is_asked_and_the_others_come_last() -> None:
+    scores, y = np.array([5.0, 9.0, 9.0, 7.0, 9.0, 8.0]), np.zeros(6, dtype=int)
+    later = near_copies(scores, y == 0, np.zeros(6, dtype=bool))
+    for kind in PRIOR:
+        found = choose_questions(
+            scores, np.eye(6), y, y == 0, 9, answers=always(kind), rng=np.random.default_rng(0), later=later
+        )
+        assert {question.place for question in found[:4]} == {0, 1, 3, 5}, kind
+        assert found[4:] == [Question(2, "odd"), Question(4, "odd")]
+
+
+def test_a_near_copy_of_what_is_judged_waits_until_that_is_learnt() -> None:
+    scores, open_ = np.array([9.0, 9.0, 9.0, 1.0, 1.0]), np.array([True, False, True, True, True])
+    fresh = ~open_
+    assert near_copies(scores, open_, fresh).tolist() == [True, False, True, False, True]
+    assert near_copies(scores, open_, fresh & False).tolist() == [False, False, True, False, True]
+
+
 @given(st.integers(0, 60), st.integers(0, 70), st.integers(0, 2**32 - 1))
 def test_as_many_different_open_texts_as_there_are(n_texts: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -88,7 +106,13 @@ def test_as_many_different_open_texts_as_there_are(n_texts: int, n: int, seed: i
         (str(kind), bool(hit)) for kind, hit in zip(rng.choice(list(PRIOR), n), rng.integers(0, 2, n), strict=True)
     ]
     scores, X = rng.normal(size=n_texts).round(1), rng.normal(size=(n_texts, 3))
-    found = choose_questions(scores, X, y, open_, n, answers=answers, rng=np.random.default_rng(seed))
+    later = near_copies(scores, open_, y < 0) if seed % 2 else None
+
+    def chosen() -> list[Question]:
+        rng = np.random.default_rng(seed)
+        return choose_questions(scores, X, y, open_, n, answers=answers, rng=rng, later=later)
+
+    found = chosen()
     assert len(found) == len({a.place for a in found}) == min(n, open_.sum())
     assert all(open_[a.place] and a.why in WHY for a in found)
-    assert found == choose_questions(scores, X, y, open_, n, answers=answers, rng=np.random.default_rng(seed))
+    assert found == chosen()

@@ -9,6 +9,7 @@ import pytest
 
 from strays.jobs.report import points as map_points
 from strays.jobs.report.facts import SHOWN, pieces_of
+from strays.jobs.report.page import render
 from strays.jobs.report.points import on_the_map, shade, short_texts
 from strays.jobs.report.scored_texts import ScoredTexts
 from strays.jobs.scan import Scan
@@ -69,6 +70,18 @@ def test_the_oddest_come_first_with_their_own_scores(found: dict, scan: Scan) ->
     assert spam["what_is_odd"].startswith("odd all over")
     assert not any(piece["strength"] for piece in spam["pieces"])
     assert spam["in_words"].startswith("odder than about")
+
+
+def test_copies_are_one_card_and_one_point_each() -> None:
+    found = facts_of(scan_of([*farm_texts(120), *[SPAM[0]] * 5], detector="lof"), top=200)
+    [card] = [text for text in found["oddest"] if text["n_alike"]]
+    assert (card["row"], card["n_alike"], card["rows_alike"]) == (122, 4, [123, 124, 125, 126])
+    assert len(found["oddest"]) == 121
+    assert len(found["map"]["x"]) == 125
+    html = render(found)
+    assert html.count("and 4 like it") == 1
+    assert 'title="rows 123, 124, 125, 126"' in html
+    assert "All texts, the oddest first" in html
 
 
 def test_flagged_neighbours_are_called_that(found: dict, scan: Scan) -> None:
@@ -140,9 +153,10 @@ def test_a_large_map_keeps_what_matters(monkeypatch: pytest.MonkeyPatch) -> None
     score, y = rng.normal(size=n), np.where(np.arange(n) % 50 == 7, 1, 0)
     flagged = score > np.sort(score)[-31]
     scored = ScoredTexts([f"text {i}" for i in range(n)], np.arange(n), y, score, score, flagged)
-    chosen = on_the_map(scored, scored.oddest(10))
+    oddest = np.argsort(-score)[:10]
+    chosen = on_the_map(scored, oddest)
     assert len(chosen) == len(set(chosen.tolist())) == 100
-    assert set(scored.oddest(10)) | set(np.flatnonzero(flagged)) | set(np.flatnonzero(y)) <= set(chosen.tolist())
+    assert set(oddest) | set(np.flatnonzero(flagged)) | set(np.flatnonzero(y)) <= set(chosen.tolist())
 
 
 def test_shades_rise_with_the_score_and_one_extreme_does_not_blind() -> None:

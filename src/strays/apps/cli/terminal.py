@@ -39,7 +39,7 @@ def show_ranking(
 ) -> None:
     """The oddest rows on stdout (or another console), one a line; the text takes the width that is left.
 
-    A row is called by its id where there is an `id_column`, else by its number.
+    A row is called by its id where there is an `id_column`, else by its number. Rows like it are counted behind it.
     """
     from strays.jobs.columns import shortened, shortened_apart
 
@@ -59,8 +59,9 @@ def show_ranking(
             (f"{mark:<6}", style),
             printable(row["text"]),
         )
-        line.truncate(console.width, overflow="ellipsis")
-        console.print(line)
+        alike = f" (and {row['n_alike']:,} like it)" if row["n_alike"] else ""
+        line.truncate(max(console.width - len(alike), 1), overflow="ellipsis")
+        console.print(line.append(alike, "dim"))
 
 
 def _right(words: str, width: int) -> str:

@@ -1,7 +1,7 @@
 // One text with all there is to say of it: why it is asked about, its score, its odd words, and what it is like.
 import { get, troubleOf } from "./api.js";
 import {
-  badge, bdi, button, drawText, make, number, oddness, plain, plural, rowName, sentence, SIGNS, when,
+  badge, bdi, button, drawText, make, number, oddness, plain, rowName, sentence, SIGNS, when,
 } from "./text.js";
 
 /** @import { Item, Neighbour, PastVerdict, Segment, TextAnswer, Verdict, WhyAnswer } from "./messages" */
@@ -146,11 +146,12 @@ export class Card {
  * @param {Item} item
  */
 function whereIs({ n_rows: n, rows, names }) {
-  const more = n > rows.length ? "\n…" : "";
+  const more = `${n > rows.length ? "\n…" : ""}${n > 1 ? "\none verdict for all" : ""}`;
   const lines = rows.map((row, i) => [`row ${number(row)}`, ...(names[i] ? [plain(names[i], 80)] : [])].join(": "));
   const [name] = rowName(names);
-  const count = n > 1 ? `stands for ${plural(n, "row")}` : n ? `row ${number(rows[0])}` : "in no row";
-  return [...(name ? [name] : []), ...(name && n === 1 ? [] : [make("span", { title: lines.join("\n") + more }, count)])];
+  const alike = n > 1 ? `and ${number(n - 1)} like it` : "";
+  const where = name ? alike : n ? `row ${number(rows[0])} ${alike}` : "in no row";
+  return [...(name ? [name] : []), ...(where ? [make("span", { title: lines.join("\n") + more }, where)] : [])];
 }
 
 /** @param {Item} item */

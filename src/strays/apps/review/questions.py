@@ -10,6 +10,9 @@ Each kind is asked as often as it is likely to be the one that finds most: its c
 distribution of its hits and misses so far, and the highest draw asks (Thompson sampling; Thompson 1933). Where the
 oddest texts are anomalies, nearly all questions are about the oddest; where they are not, others get their turn. Older
 answers count for less, because the model has learnt since.
+
+Of near copies, which score exactly the same, one is asked about at a time: the next one once the model has learnt the
+answer, and may rank it elsewhere.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strays.detectors.sampling import evenly
+from strays.jobs.fold import first_of_tied
 
 # Why a text is asked about, by kind, in words for the person who is asked.
 WHY = {
@@ -60,22 +64,25 @@ def choose_questions(
     *,
     answers: Sequence[tuple[str, bool]],
     rng: np.random.Generator,
+    later: np.ndarray | None = None,
 ) -> list[Question]:
     """The next n texts to ask about, in the order to ask in.
 
     `scores` and embeddings `X` are of all texts; `y` is what people said (+1 normal, -1 anomaly, 0 nothing); `open_`
     says which texts may be asked about; `answers` are the kinds of the questions so far, oldest first, and whether each
-    found an anomaly.
+    found an anomaly; `later` says which are asked about only where no others are left.
     """
     rows = np.flatnonzero(open_)
     by_score = rows[np.argsort(-scores[rows], kind="stable")]
-    by_edge = rows[np.argsort(np.abs(scores[rows] - _edge(scores, y)), kind="stable")]
+    waits = np.zeros(len(rows), dtype=bool) if later is None else later[by_score]
+    by_score, waiting = by_score[~waits], by_score[waits]
+    by_edge = by_score[np.argsort(np.abs(scores[by_score] - _edge(scores, y)), kind="stable")]
     next_of = {"odd": iter(by_score), "unsure": iter(by_edge)}
-    pool = min(POOL, math.ceil(POOL_SHARE * len(rows)))
+    pool = min(POOL, math.ceil(POOL_SHARE * len(by_score)))
     away = _Away(X, by_score[:pool], evenly(np.flatnonzero(y), MOST_JUDGED))
     chances = _chances(answers)
     asked: dict[int, str] = {}
-    while len(asked) < min(n, len(rows)):
+    while len(asked) < min(n, len(by_score)):
         draws = {kind: rng.beta(*hits_and_misses) for kind, hits_and_misses in chances.items()}
         kind = max(draws, key=lambda kind: draws[kind])
         row = away.farthest() if kind == "different" else None
@@ -84,7 +91,22 @@ def choose_questions(
             row = next(int(row) for row in next_of[kind] if row not in asked)
         asked[row] = kind
         away.add(row)
+    asked |= dict.fromkeys(waiting[: n - len(asked)].tolist(), "odd")
     return [Question(row, kind) for row, kind in asked.items()]
+
+
+def near_copies(scores: np.ndarray, open_: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+    """Which open texts score the same as another one that is asked about first, or is judged and not learnt yet.
+
+    >>> scores, none = np.array([0.5, 0.9, 0.9, 0.9]), np.zeros(4, dtype=bool)
+    >>> near_copies(scores, ~none, fresh=none)
+    array([False, False,  True,  True])
+    """
+    rows = np.flatnonzero(open_ | fresh)
+    by_score = rows[np.lexsort((~fresh[rows], -scores[rows]))]
+    found = np.zeros(len(scores), dtype=bool)
+    found[by_score[~first_of_tied(scores[by_score])]] = True
+    return found & open_
 
 
 def _chances(answers: Sequence[tuple[str, bool]]) -> dict[str, tuple[float, float]]:

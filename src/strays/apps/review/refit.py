@@ -54,7 +54,8 @@ class RefitWorker:
         desk = self._desk
         now = desk.start_fit()
         try:
-            generation = Generation.of(desk.learner.learn(now.verdicts.labels), now.generation.number + 1)
+            ranking = desk.learner.learn(now.verdicts.labels)
+            generation = Generation.of(ranking, now.generation.number + 1, now.verdicts.y)
             # About what is open after the fit: people have gone on judging.
             generation = generation.with_questions(desk.snapshot.verdicts, desk.learner)
         except Exception as error:  # whatever it is, people can go on judging

@@ -36,15 +36,15 @@ class Snapshot:
     @classmethod
     def first(cls, verdicts: Verdicts, learner: Learner) -> Self:
         """Fit on the verdicts there are; where they cannot be learnt from, on the labels the texts came with."""
-        trouble = None
+        learnt, trouble = verdicts, None
         try:
-            ranking = learner.learn(verdicts.labels)
+            ranking = learner.learn(learnt.labels)
         except DataError as error:
             if not verdicts.standing:
                 raise
-            ranking = learner.learn(Verdicts.none(verdicts.project).labels)
-            trouble = f"the model has not learnt from the verdicts: {error}"
-        generation = Generation.of(ranking, 0).with_questions(verdicts, learner)
+            learnt, trouble = Verdicts.none(verdicts.project), f"the model has not learnt from the verdicts: {error}"
+            ranking = learner.learn(learnt.labels)
+        generation = Generation.of(ranking, 0, learnt.y).with_questions(verdicts, learner)
         made = cls(verdicts, generation, tried=verdicts.y, trouble=trouble)
         return replace(made, remaining=made.estimate())
 

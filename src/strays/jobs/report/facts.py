@@ -12,6 +12,7 @@ import numpy as np
 
 from strays import __version__
 from strays.encoders import Progress
+from strays.jobs.fold import rows_alike
 from strays.jobs.report.curves import curves, measured, sample_to_measure, why_no_curves
 from strays.jobs.report.points import points
 from strays.jobs.report.safe import cut
@@ -37,9 +38,12 @@ def facts(
 ) -> dict[str, Any]:
     """All that a report says of a scanned file."""
     scored, fitted_here = ScoredTexts.of(found), found.fitted_here
-    oddest = scored.oddest(top, known=not fitted_here)  # what the model was told of is no find
+    groups = found.oddest(top, known=not fitted_here)  # what the model was told of is no find
+    oddest = np.array([group[0] for group in groups], dtype=int)
     with progress("explaining") as show:
         explained = explain(found.model, scored, oddest, show)
+    for said, (_, *alike) in zip(explained, groups, strict=True):
+        said |= rows_alike(scored.rows[alike].tolist())
     with progress("measuring") as show:
         quality = _quality(found, scored, random_state, show)
     with progress("drawing the map") as show:

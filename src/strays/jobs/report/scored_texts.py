@@ -12,16 +12,7 @@ from strays.model.labels import parse_labels
 
 @dataclass(frozen=True)
 class ScoredTexts:
-    """The texts of a scanned file in its order, one entry for each row that has one.
-
-    >>> rows = np.arange(3)
-    >>> texts = ScoredTexts(["a", "b", "c"], rows, y=np.array([0, -1, 0]), score=np.array([1.0, 3.0, 2.0]),
-    ...                     p_value=np.array([0.9, 0.1, 0.5]), flagged=np.array([False, True, False]))
-    >>> texts.oddest(2).tolist()
-    [1, 2]
-    >>> texts.oddest(2, known=False).tolist()
-    [2, 0]
-    """
+    """The texts of a scanned file in its order, one entry for each row that has one."""
 
     texts: list[str]
     rows: np.ndarray
@@ -45,8 +36,3 @@ class ScoredTexts:
             scores.flagged[rows].astype(bool),
             found.corpus.ids,
         )
-
-    def oddest(self, top: int, *, known: bool = True) -> np.ndarray:
-        """Which texts score highest, the oddest first; with or without those labelled anomaly."""
-        order = np.argsort(-self.score, kind="stable")
-        return order[known | (self.y[order] >= 0)][:top]

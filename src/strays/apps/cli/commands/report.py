@@ -22,7 +22,9 @@ def report(
     text_column: opt.TextColumn = None,
     id_column: opt.IdColumn = None,
     labels: opt.LabelOptions,
-    top: Annotated[int, Option(help="Number of texts to show and explain, oddest first.", min=0, max=1000)] = 50,
+    top: Annotated[
+        int, Option(help="Number of texts to show and explain, oddest first, alike ones as one.", min=0, max=1000)
+    ] = 50,
     title: Annotated[str | None, Option(help="Title of the page.")] = None,
     flagging: opt.FlaggingRules,
     encoder: Annotated[str | None, Option(help="As in scan; not with --model.")] = None,

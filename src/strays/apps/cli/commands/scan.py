@@ -17,7 +17,9 @@ def scan(
     file: opt.File,
     *,
     known: opt.Known = None,
-    top: Annotated[int, Option(help="Number of rows to show, oddest first; it flags none.", min=0)] = 20,
+    top: Annotated[
+        int, Option(help="Number of rows to show, oddest first, alike ones as one; it flags none.", min=0)
+    ] = 20,
     out: Annotated[
         str | None, Option(help="File to write all rows with their scores to; - writes to stdout.", metavar="PATH")
     ] = None,
@@ -92,7 +94,8 @@ def scan(
     terminal.show_ranking(
         oddest,
         id_column=facts["id_column"],
-        title=f"The {len(oddest)} oddest of {facts['n_rows']:,} rows in {table.name}",
+        title=f"The {len(oddest)} oddest of {facts['n_rows']:,} rows in {table.name}"
+        + (", those alike on one line" if any(row["n_alike"] for row in oddest) else ""),
     )
     terminal.say(_flags_in_words(found.model.threshold_, facts["n_flagged"], len(found.corpus.rows)))
     terminal.say(f"Detector: {facts['detector']}. Encoder: {encoder}{terminal.runs_on(found.model)}.")
