@@ -11,8 +11,9 @@ Without labels, on rows of the test splits, ranked as `scan` ranks a file:
                          against fresh anomalies of those kinds
     letters              single strays, and a normal text repeated until it is 6 % of the pile, as it is or paraphrased
 
-(Where the test split has fewer than 600 normals, some of the training split join them.) AUC counts every copy as a row. Appends to results/repeats.jsonl; finished rows are skipped. To compare versions, run it
-once with each on the path: a row says which version made it.
+Where the test split has fewer than 600 normals, some of the training split join them. AUC counts every copy as a row.
+Appends to results/repeats.jsonl; finished rows are skipped. To compare versions, run this with another one's `src` on
+the path and name it with --version.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def main() -> None:
     add_corpus_options(parser)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--methods", nargs="*", default=["auto", "nearest"])
+    parser.add_argument("--version", default=strays.__version__)
     parser.add_argument("--out", default=RESULTS / "repeats.jsonl", type=Path)
     parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
@@ -58,10 +60,10 @@ def main() -> None:
     for seed in options.seeds:
         for name, encoder in encoders_of(parser, options).items():
             for method in options.methods:
-                if (strays.__version__, name, seed, method) in done:
+                if (options.version, name, seed, method) in done:
                     continue
                 bench = Bench(load_corpus(name, data_folder(options.data)), encoder, method, seed)
-                row: Row = {"version": strays.__version__, "corpus": name, "seed": seed, "method": method}
+                row: Row = {"version": options.version, "corpus": name, "seed": seed, "method": method}
                 file.append(row | dict(bench.measure()))
                 print(file.read()[-1], flush=True)
 
