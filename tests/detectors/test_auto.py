@@ -121,7 +121,7 @@ def test_normal_training_rows_score_as_if_they_had_not_been_seen() -> None:
     at_training = whole._features(X[:120])
     without = AutoDetector().fit(X[1:], y[1:])
     without.center_, without.scale_ = whole.center_, whole.scale_
-    without._fit_parts(X[1:120], X[120:])
+    without._fit_parts()
     np.testing.assert_allclose(at_training[0, :3], without._features(X[:1])[0, :3], atol=1e-5)
     assert at_training[0, 3] == pytest.approx(without._features(X[:1])[0, 3], abs=0.05)
     assert whole.anomaly_score(X[:120]).mean() == pytest.approx(0, abs=1e-6)
@@ -191,9 +191,9 @@ def test_unlabelled_anomalies_are_set_aside_and_rows_called_normal_are_not() -> 
     X = np.vstack([normal, first[:20], first[20:40]])  # twenty hidden, twenty known
     y = np.r_[np.zeros(420), -np.ones(20)].astype(int)
     doubted = AutoDetector().fit(X, y)
-    assert 8 <= doubted.n_set_aside_ + doubted.n_outskirts_ <= 30
+    assert 8 <= doubted.n_set_aside_ <= 30
     trusted = AutoDetector().fit(X, np.where(y == 0, 1, y))
-    assert trusted.n_set_aside_ + trusted.n_outskirts_ + trusted.n_copies_ == 0
+    assert trusted.n_set_aside_ == 0
     assert len(trusted.rows_) == 440
     assert np.median(doubted.anomaly_score(first[40:])) > np.median(trusted.anomaly_score(first[40:]))
 

@@ -93,6 +93,17 @@ def test_repeated_normals_change_little(detector: Detector) -> None:
     np.testing.assert_allclose(thrice.anomaly_score(fresh), once.anomaly_score(fresh), rtol=0.05, atol=0.05)
 
 
+def test_copies_tell_the_heads_what_is_normal_but_vouch_for_no_distance() -> None:
+    normals, stray = pile()
+    X = np.vstack([normals, near(normals[0], 4, 0.1), stray])
+    detector = AutoDetector().fit(X, np.r_[np.zeros(len(X) - 1), -1].astype(int))
+    assert detector.n_normals_ == 304
+    assert detector.n_compared_ <= 300
+    parts = detector._features(X[[0, 300, 301, 302, 303]])
+    assert np.ptp(parts[:, :2], axis=0).max() == 0
+    assert np.ptp(parts[:, 2:], axis=0).min() > 0
+
+
 def test_groups_are_those_of_single_linkage() -> None:
     rng = np.random.default_rng(3)
     X = np.vstack([rng.normal(size=(80, 16)), *(near(rng.normal(size=16), 4, 0.15, seed) for seed in range(5))])

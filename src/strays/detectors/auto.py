@@ -11,9 +11,9 @@ The score T(x) is a weighted sum of the parts, of deviation about one over the n
 was fitted on: all have left-out values in closed form, which set the weights (mixture.py), and which also are what
 normal training rows score, so that a corpus can be ranked by the model fitted on it.
 
-Some presumed normal rows are not compared with, because they may be anomalies that vouch for their like: all but one of
-a small group of copies (copies.py); rows at the outskirts that have each other for neighbours; and rows that rank among
-the known anomalies (set_aside.py), without which the parts are fitted once more.
+Some presumed normal rows are left out of the two distances, because they may be anomalies that vouch for their like:
+all but one of a small group of copies, and rows at the outskirts that have each other for neighbours (copies.py). Rows
+that rank among the known anomalies are set aside (set_aside.py), and all parts fitted once more without them.
 """
 
 from __future__ import annotations
@@ -47,10 +47,14 @@ ROWS_AT_ONCE, ROWS_ON_GPU = 512, 16_384
 
 
 class _Normals(NamedTuple):
-    """Normal rows that may be compared with, which of them are only presumed so, and how near a copy of each is."""
+    """Normal rows: which are only presumed so, which are no copies, which of these to measure distances to, and how
+    near a copy of each is.
+    """
 
     X: np.ndarray
     presumed: np.ndarray
+    counted: np.ndarray
+    compared: np.ndarray
     radius: np.ndarray
 
 
@@ -86,15 +90,14 @@ class AutoDetector(Detector):
 
     Attributes
     ----------
-    rows_, n_normals_
-        The rows compared with, `n_normals_` normals and then known anomalies.
+    rows_, n_normals_, n_compared_
+        The rows learnt from, `n_normals_` normals and then known anomalies; distances are to the first `n_compared_`.
     n_known_
         How many anomalies were known, also where fewer are kept.
-    n_copies_, n_outskirts_, n_set_aside_
-        How many presumed normal rows are not compared with: copies of others, rows at the outskirts that have each
-        other for neighbours, and rows that look like the known anomalies.
+    n_set_aside_
+        How many presumed normal rows were set aside for looking like the known anomalies.
     radius_
-        How near to each of the normals a row is a copy of it, and scores like it.
+        How near to each of the normals compared with a row is a copy of it, and as far from the others.
     weights_
         Of the parts, and of kernel and linear where they are above the mean of the normals.
     auc_, auc_of_distances_
@@ -128,10 +131,9 @@ class AutoDetector(Detector):
         "rows_": EMBEDDED,
         "n_normals_": ArraySpec((), WHOLE, low=2),
         "n_known_": ArraySpec((), WHOLE, low=0),
-        "n_copies_": ArraySpec((), WHOLE, low=0),
-        "n_outskirts_": ArraySpec((), WHOLE, low=0),
         "n_set_aside_": ArraySpec((), WHOLE, low=0),
-        "radius_": ArraySpec(("n_normals_",), low=0),
+        "n_compared_": ArraySpec((), WHOLE, low=2),
+        "radius_": ArraySpec(("n_compared_",), low=0),
         "center_": ArraySpec(("d",)),
         "scale_": ArraySpec(low=1e-30),
         "field_": ArraySpec(("n",)),
@@ -156,50 +158,59 @@ class AutoDetector(Detector):
         self.scale_ = unit_of_length(normals)
         presumed = y[kept] == 0
         with few_threads(len(normals) + len(known)):
-            groups = find_groups((normals - self.center_) / self.scale_, trusted=~presumed)
-            self.n_copies_ = int((~groups.kept).sum())
-            rest = _Normals(normals[groups.kept], presumed[groups.kept], groups.radius[groups.kept])
-            apart = outskirts((rest.X - self.center_) / self.scale_, rest.presumed, groups.evenness)
-            self._fit_and_weigh(rest, known, apart)
+            Z = (normals - self.center_) / self.scale_
+            groups = find_groups(Z, trusted=~presumed)
+            compared = groups.kept.copy()
+            compared[compared] = ~outskirts(Z[compared], presumed[compared], groups.evenness)
+            self._fit_and_weigh(_Normals(normals, presumed, groups.kept, compared, groups.radius), known)
 
-    def _fit_and_weigh(self, normals: _Normals, known: np.ndarray, apart: np.ndarray) -> None:
-        """Fit the parts and weigh them without the rows apart; again without those that look like known anomalies."""
-        self.n_outskirts_, self.n_set_aside_ = int(apart.sum()), 0
-        at_normals, at_known = self._fit_without(apart, normals, known)
+    def _fit_and_weigh(self, normals: _Normals, known: np.ndarray) -> None:
+        """Fit the parts and weigh them; again without those rows that look like known anomalies."""
+        aside = np.zeros(len(normals.X), dtype=bool)
+        at_normals, at_known = self._fit_without(aside, normals, known)
         scores, n_normal = self._mixed(at_normals), int((~normals.presumed).sum())
-        aside = set_aside(scores, self._mixed(at_known), normals.presumed & ~apart, n_normal, self.searched)
-        if aside.any():
-            self.n_set_aside_ = int(aside.sum())
-            self._fit_without(apart | aside, normals, known)
+        aside = set_aside(scores, self._mixed(at_known), normals.presumed, n_normal, self.searched)
+        self.n_set_aside_ = int(aside.sum())
+        if aside.any() and (normals.compared & ~aside).sum() >= 2:
+            self._fit_without(aside, normals, known)
 
     def _fit_without(self, aside: np.ndarray, normals: _Normals, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Fit and weigh the parts without some normals; their left-out values at all normals and at the known."""
-        self.radius_ = normals.radius[~aside]
-        at_rest, at_known = self._fit_parts(normals.X[~aside], known)
-        at_normals = np.empty((len(aside), len(PARTS)))
-        at_normals[~aside], at_normals[aside] = at_rest, self._features(normals.X[aside])
-        self._weigh(at_normals, at_known)
+        first = np.flatnonzero(normals.compared & ~aside)
+        # The others tell the heads what is normal; without known anomalies there are none.
+        then = np.flatnonzero(~normals.compared & ~aside)[: None if len(known) else 0]
+        rows = np.r_[first, then]
+        self.rows_ = np.vstack([normals.X[rows], known]).astype(np.float32)
+        self.n_normals_, self.n_compared_, self.radius_ = len(rows), len(first), normals.radius[first]
+        at_known = self._fit_parts()
+        at_normals = self._features(normals.X)
+        self._weigh(at_normals[normals.counted], at_known)
         return at_normals, at_known
 
-    def _fit_parts(self, normals: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Fit the four parts; their left-out values at the normals and at the known anomalies."""
+    def _fit_parts(self) -> np.ndarray:
+        """Fit the four parts; their left-out values at the known anomalies, and, kept, at the normals."""
         import torch
 
-        self.rows_ = np.vstack([normals, known]).astype(np.float32)
-        self.n_normals_ = n = len(normals)
+        n, m = self.n_normals_, self.n_compared_
         Z = self._placed(self.rows_)
         D = kernel_ridge.squared_distances(Z, Z)
         D.fill_diagonal_(0)
         is_normal = torch.arange(len(Z)) < n
-        field = kernel_ridge.fit_ridge(kernel_ridge.laplace(D), is_normal.double(), FIELD_PENALTY)
         left_out = torch.zeros(len(Z), len(PARTS), dtype=torch.float64)
-        others = D[:, :n].sqrt()
+        others = D[:, :m].sqrt()
         others.diagonal().fill_(torch.inf)  # no row is its own neighbour
-        left_out[:, 0] = others.topk(min(self.n_neighbors, n - 1), largest=False).values.mean(1)
-        left_out[:, 1] = -field.left_out
-        self.field_ = field.coefficients.numpy()
+        distance, nearest = others.topk(min(self.n_neighbors, m - 1), largest=False)
+        left_out[:, 0] = distance.mean(1)
+        used = torch.cat([torch.arange(m), torch.arange(n, len(Z))])
+        K = kernel_ridge.laplace(D[:, used])
+        field = kernel_ridge.fit_ridge(K[used], is_normal[used].double(), FIELD_PENALTY)
+        left_out[:, 1] = -(K @ field.coefficients)
+        left_out[used, 1] = -field.left_out
+        copies = m + torch.nonzero(distance[m:n, 0] <= torch.from_numpy(self.radius_)[nearest[m:n, 0]])[:, 0]
+        left_out[copies, :2] = left_out[nearest[copies, 0], :2]
+        self.field_ = torch.zeros(len(Z), dtype=torch.float64).index_copy(0, used, field.coefficients).numpy()
         self.kernel_, self.linear_ = np.zeros(len(Z)), np.zeros(Z.shape[1] + 1)
-        if len(known):
+        if n < len(Z):
             head = kernel_ridge.fit_ridge(kernel_ridge.gauss(D), 1 - 2 * is_normal.double(), KERNEL_PENALTY)
             left_out[:, 2] = head.left_out
             self.kernel_ = head.coefficients.numpy()
@@ -207,7 +218,7 @@ class AutoDetector(Detector):
             self.linear_ = logistic_regression(rows, anomalous, C=1.0)
             left_out[:, 3] = torch.from_numpy(left_out_log_odds(rows, anomalous, self.linear_, C=1.0))
         self.left_out_ = left_out[:n].numpy()
-        return self.left_out_, left_out[n:].numpy()
+        return left_out[n:].numpy()
 
     def _weigh(self, at_normals: np.ndarray, at_known: np.ndarray) -> None:
         self.location_ = at_normals.mean(axis=0)
@@ -231,22 +242,22 @@ class AutoDetector(Detector):
     def get_state(self) -> dict[str, np.ndarray]:
         """Like every detector's; without copies it is what version 0.1 wrote, and a model of 0.1 is the same again."""
         state = super().get_state()
-        if not (self.radius_.any() or self.n_copies_ or self.n_outskirts_):
-            del state["radius_"], state["n_copies_"], state["n_outskirts_"]
+        if self.n_compared_ == self.n_normals_ and not self.radius_.any():
+            del state["radius_"], state["n_compared_"]
         return state
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> Self:
         """Like every detector's, or what version 0.1 wrote, which compared with all rows, copies or not."""
-        if "radius_" not in state and "left_out_" in state:
-            none = np.array(0)
-            state = {**state, "radius_": np.zeros(len(state["left_out_"])), "n_copies_": none, "n_outskirts_": none}
+        if "radius_" not in state and "left_out_" in state and "n_normals_" in state:
+            state = {**state, "radius_": np.zeros(len(state["left_out_"])), "n_compared_": state["n_normals_"]}
         return super().set_state(state)
 
     def _check_state(self) -> None:
-        if self.n_normals_ > len(self.rows_) or len(self.linear_) != self.n_features_in_ + 1:
+        fits = self.n_compared_ <= self.n_normals_ <= len(self.rows_)
+        if not fits or len(self.linear_) != self.n_features_in_ + 1:
             raise ModelError(
-                f"the saved AutoDetector has {self.n_normals_} normals in {len(self.rows_)} rows and "
-                f"{len(self.linear_)} weights for {self.n_features_in_} features, which do not fit; fit it again"
+                f"the saved AutoDetector has {self.n_compared_} of {self.n_normals_} normals in {len(self.rows_)} rows "
+                f"and {len(self.linear_)} weights for {self.n_features_in_} features, which do not fit; fit it again"
             )
 
     # ---- scoring -----------------------------------------------------------------------------------------------------
@@ -267,31 +278,31 @@ class AutoDetector(Detector):
         return mixture.with_bounded_heads((features - self.location_) / self.spread_)
 
     def _features(self, X: np.ndarray, device: str = "cpu") -> np.ndarray:
-        """The four parts at each row, left-out ones where a row is one of the normals compared with or a copy of it."""
+        """The four parts at each row: left-out ones at one of the normals, and left-out distances at a copy of one."""
         import torch
 
-        n = self.n_normals_
+        n, m = self.n_normals_, self.n_compared_
         at_once = ROWS_AT_ONCE if device == "cpu" else ROWS_ON_GPU
         rows, squares = self._compared_with(device)
-        k = min(self.n_neighbors, n - 1)
-        field, head, linear = (torch.from_numpy(a).to(device) for a in (self.field_, self.kernel_, self.linear_))
+        arrays = (self.field_, self.kernel_, self.linear_, self.radius_, self.left_out_)
+        field, head, linear, radius, left_out = (torch.from_numpy(a).to(device) for a in arrays)
         out = np.empty((len(X), len(PARTS)))
         for start in range(0, len(X), at_once):
             Z = self._placed(X[start : start + at_once], device)
             D = kernel_ridge.squared_distances(Z, rows, squares)  # (rows of X, rows compared with)
-            distance, nearest = D[:, :n].sqrt().topk(k, largest=False)
+            distance, nearest = D[:, :m].sqrt().topk(min(self.n_neighbors, m - 1), largest=False)
             part = torch.zeros(len(Z), len(PARTS), dtype=torch.float64, device=device)
             part[:, 0] = distance.mean(1)
             part[:, 1] = -(kernel_ridge.laplace(D) @ field)
-            if self.kernel_.any():
+            if n < len(rows):
                 part[:, 2] = kernel_ridge.gauss(D) @ head
                 part[:, 3] = Z @ linear[:-1] + linear[-1]
-            closest = nearest[:, 0].cpu().numpy()
-            equal = EQUAL * Z.norm(dim=1).clamp(min=1).cpu().numpy()
-            copy = distance[:, 0].cpu().numpy() <= np.maximum(self.radius_[closest], equal)
-            block = out[start : start + len(Z)]
-            block[:] = part.cpu().numpy()
-            block[copy] = self.left_out_[closest[copy]]
+            copy = distance[:, 0] <= radius[nearest[:, 0]]
+            part[copy, :2] = left_out[nearest[copy, 0], :2]
+            closest, itself = (D[:, :n].min(1)) if n > m else (distance[:, 0] ** 2, nearest[:, 0])
+            known = closest.sqrt() <= EQUAL * Z.norm(dim=1).clamp(min=1)
+            part[known] = left_out[itself[known]]
+            out[start : start + len(Z)] = part.cpu().numpy()
         return out
 
     def _compared_with(self, device: str) -> tuple[torch.Tensor, torch.Tensor]:
