@@ -120,7 +120,7 @@ def test_normal_training_rows_score_as_if_they_had_not_been_seen() -> None:
     whole = AutoDetector().fit(X, y)
     at_training = whole._features(X[:120])
     without = AutoDetector().fit(X[1:], y[1:])
-    without.center_, without.scale_ = whole.center_, whole.scale_
+    without.center_, without.scale_, without.rows_ = whole.center_, whole.scale_, without.rows_.copy()
     without._fit_parts()
     np.testing.assert_allclose(at_training[0, :3], without._features(X[:1])[0, :3], atol=1e-5)
     assert at_training[0, 3] == pytest.approx(without._features(X[:1])[0, 3], abs=0.05)
