@@ -17,12 +17,13 @@ A stray that is repeated, a spam campaign or a pasted template, has its copies a
 takes them for company calls it the most normal text of the pile. strays counts equal texts once, and represents a small
 group of nearly equal ones by one of them. [How](../src/strays/detectors/copies.py).
 
-The line is a twentieth of the pile: a text, or a group of nearly equal texts, that makes up 5 % of the rows or more (and
-at least 6 rows) is a class of normal texts, such as form letters or greetings. So is a group of which you labelled a text
-normal. "Nearly equal" is as the encoder sees it: nearer to each other than nearly all texts of the pile are to any other.
+The line is a twentieth of the pile: a text, or a group of nearly equal texts, that makes up 5 % of the rows or more
+(and at least 6 rows) is a class of normal texts, such as form letters or greetings. So is a group of which you labelled
+a text normal. "Nearly equal" is as the encoder sees it: nearer to each other than nearly all texts of the pile are to
+any other.
 
-`python -m benchmarks.repeats --data DIR` measures it without labels on ten corpora, `{rows}` runs; means over the seeds,
-then over the corpora. AUC in percent; every copy is a row.
+`python -m benchmarks.repeats --data DIR` measures it without labels on ten corpora, in {rows} runs; means over the
+seeds, then over the corpora. AUC in percent; every copy is a row.
 """
 
 
@@ -75,7 +76,7 @@ def _table(mean: Means, names: list[str], what: str) -> str:
 
 def _by_corpus(mean: Means) -> str:
     names = ["paraphrased_1", "paraphrased_20", *(f"hidden_{share:g}" for share in POLLUTIONS), "letters_paraphrased"]
-    (new, now), (_, before) = [(who, of) for who, of in mean.items() if who[0] == "auto"][:2]
+    now, before = [of for (method, _), of in mean.items() if method == "auto"][:2]
     lines = [f"| corpus | {' | '.join(name.replace('_', ' ') for name in names)} |", "| --- " * (len(names) + 1) + "|"]
     for corpus in sorted(now):
         cells = [
