@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -41,12 +42,13 @@ def fold_copies(
     >>> list(fold_copies(order, score, texts, np.zeros(5), copies_tie=True))
     [[1, 3, 4], [2], [0]]
     """
+    plain_once = cache(plain)  # most copies are equal
     starts = np.flatnonzero(first_of_tied(score[order]))
     for start, end in pairwise(np.append(starts, len(order))):
         tied = sorted(order[start:end].tolist())
         groups: dict[tuple[int, str], list[int]] = {}
         for row in tied:
-            same = "" if copies_tie or len(tied) == 1 else plain(texts[row])
+            same = "" if copies_tie or len(tied) == 1 else plain_once(texts[row])
             groups.setdefault((int(y[row]), same), []).append(row)
         yield from groups.values()
 

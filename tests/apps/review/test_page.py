@@ -79,6 +79,7 @@ def review(chromium: Browser, tiny_bert: Path, tmp_path_factory: pytest.TempPath
     texts = farm_texts(360)  # many, as what a tab was given is nobody else's for two minutes
     for place, stray in enumerate(STRAYS):
         texts.insert(17 * place + 5, stray)
+    texts += [STRAYS[-1]] * 2
     with Review(write_csv(tmp_path_factory.mktemp("desk") / "farm.csv", texts), tiny_bert) as running:
         yield running
 
@@ -468,6 +469,9 @@ def test_texts_are_searched_filtered_and_judged_in_the_list(page: Page) -> None:
     press(page, "a")
     assert "anomaly" in rows.first.inner_text()
     assert "jumbo" in page.locator("#browse-detail .text").inner_text()
+    alike = page.locator("#browse-detail .facts span", has_text="like it")
+    assert alike.inner_text() == "row 125 and 2 like it"
+    assert alike.get_attribute("title") == "row 125\nrow 369\nrow 370\none verdict for all"
     wait_saved(page)
     assert [item["label"] for item in ask(page, "/api/texts?search=jumbo")["items"]] == ["anomaly"]
     page.click("#browse-detail .big.normal")

@@ -150,7 +150,7 @@ function whereIs({ n_rows: n, rows, names }) {
   const lines = rows.map((row, i) => [`row ${number(row)}`, ...(names[i] ? [plain(names[i], 80)] : [])].join(": "));
   const [name] = rowName(names);
   const alike = n > 1 ? `and ${number(n - 1)} like it` : "";
-  const where = name ? alike : n ? `row ${number(rows[0])} ${alike}` : "in no row";
+  const where = name ? alike : n ? `row ${number(rows[0])} ${alike}`.trim() : "in no row";
   return [...(name ? [name] : []), ...(where ? [make("span", { title: lines.join("\n") + more }, where)] : [])];
 }
 
