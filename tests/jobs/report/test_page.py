@@ -82,12 +82,20 @@ def test_the_page_says_what_was_found(facts: dict[str, Any], open_page: Open) ->
     assert page.locator(".card").count() == 100
     assert page.locator(".card .badge.normal").count() > 2
     assert "4 known anomalies are left out" in page.locator("#oddest").inner_text()
-    assert page.locator("mark").count() > 10
     assert page.locator("#quality .figures dd").first.inner_text() == f"{100 * facts['quality']['metrics']['map']:.1f}"
     assert page.locator("svg > title").count() == page.locator("svg > desc").count() == 5
     assert "125, 1 of them without a text" in page.locator("#about").inner_text()
     headings = page.evaluate("[...document.querySelectorAll('h1, h2')].map((h) => h.textContent)")
     assert len(headings) == 6
+
+
+def test_odd_words_are_marked_and_copies_counted(open_page: Open) -> None:
+    odd = "the cat sleeps in the barn, win cash"
+    page = open_page(facts_of(scan_of([*farm_texts(120), odd, odd, odd]), top=3))
+    card = page.locator(".card", has_text="win cash")
+    assert card.locator("mark").all_inner_texts() == ["win cash"]
+    assert card.locator(".text").inner_text() == f"{odd} and 2 like it"
+    assert "Texts that are alike are shown once." in page.locator("#oddest .intro").inner_text()
 
 
 def test_pointing_at_the_map_shows_the_text_and_clicking_keeps_it(facts: dict[str, Any], open_page: Open) -> None:
@@ -211,6 +219,7 @@ def test_letters_stand_out(facts: dict[str, Any], open_page: Open, scheme: str) 
     assert worst[0] >= 4.5, worst
 
 
+@pytest.mark.filterwarnings("ignore:.*too few to flag")
 @pytest.mark.parametrize("n", [3, 4])
 def test_tiny_files_have_pages(n: int, open_page: Open) -> None:
     page = open_page(facts_of(scan_of(farm_texts(n), detector="centroid")))
