@@ -236,7 +236,7 @@ class AutoDetector(Detector):
 
     @property
     def copies_tie(self) -> bool:
-        """A copy scores like the row that represents it; sums of distances to all rows do not tie by chance."""
+        """Near copies tie while no anomalies are known, equal rows always; distances do not tie by chance."""
         return True
 
     def get_state(self) -> dict[str, np.ndarray]:
