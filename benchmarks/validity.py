@@ -1,10 +1,12 @@
 """Are there as few false alarms as promised? Models fitted on n texts, judged on normal texts they never saw.
 
-    python -m benchmarks.validity --data DIR [--corpora NAME ...] [--encoder 5.3=FOLDER]
+    python -m benchmarks.validity --data DIR [--corpora NAME ...] [--sizes 60 ...] [--encoder 5.3=FOLDER]
 
-For every corpus, n from 60 to 12,000, without labels, with 10 known anomalies, and with 4 % of anomalies nobody has
-labelled: fit the whole model (`auto`, calibration and all) on several draws, and count how many fresh normal texts have
-a p-value of at most 0.1, 1, 5 and 10 %. Appends to results/validity.jsonl; finished rows are skipped.
+For every corpus, n from 60 to 12,000, without labels, with 10 known anomalies, with 4 % of anomalies nobody has
+labelled, and with 30 % of the texts copies of others: fit the whole model (`auto`, calibration and all) on several
+draws, and count how many fresh normal texts have a p-value of at most 0.1, 1, 5 and 10 %. Where texts are repeated,
+30 % of those judged are copies of texts the model was fitted on. Appends to results/validity.jsonl; finished rows are
+skipped.
 
 A promise of a with m held-out texts allows floor(a (m + 1)) / (m + 1). Each draw's rate varies by chance, like a beta
 variable for the held-out texts and a binomial one for those judged; `error` is that deviation for the mean of draws.
@@ -30,7 +32,7 @@ RATES = (0.001, 0.01, 0.05, 0.1)
 # Texts to fit on, and how many draws.
 SIZES = {60: 20, 200: 10, 600: 4, 2000: 2, 12_000: 2}
 JUDGED = 3000
-KNOWN, HIDDEN = 10, 0.04
+KNOWN, HIDDEN, REPEATED = 10, 0.04, 0.3
 
 
 class Kept:
@@ -47,6 +49,7 @@ class Kept:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_corpus_options(parser)
+    parser.add_argument("--sizes", type=int, nargs="*", choices=SIZES, default=list(SIZES))
     parser.add_argument("--out", default=RESULTS / "validity.jsonl", type=Path)
     options = parser.parse_args()
     file = RowFile(options.out)
@@ -55,9 +58,9 @@ def main() -> None:
         corpus = load_corpus(name, data_folder(options.data))
         normals, anomalies = drawable(corpus)
         X = embed(corpus, [*normals, *anomalies], load_encoder(encoder, precision="full"))
-        for wanted, draws in SIZES.items():
+        for wanted, draws in ((n, SIZES[n]) for n in options.sizes):
             n = min(wanted, len(normals) - max(200, len(normals) // 5))
-            for case in ("unlabelled", "known", "polluted"):
+            for case in ("unlabelled", "known", "polluted", "repeated"):
                 if (name, n, case) in done:
                     continue
                 done.add((name, n, case))
@@ -83,8 +86,12 @@ def realised(
         rng = np.random.default_rng(seed)
         order = rng.permutation(normals)
         seen, fresh = order[:n], order[n : n + JUDGED]
+        if case == "repeated":
+            once = seen[round(REPEATED * n) :]
+            seen = np.r_[once, rng.choice(once, n - len(once))]
+            fresh = np.r_[fresh, rng.choice(once, round(REPEATED / (1 - REPEATED) * len(fresh)))]
         others = rng.permutation(anomalies)
-        extra = {"unlabelled": 0, "known": KNOWN, "polluted": round(HIDDEN * n)}[case]
+        extra = {"unlabelled": 0, "known": KNOWN, "polluted": round(HIDDEN * n), "repeated": 0}[case]
         rows = np.r_[seen, others[:extra]]
         labels = [None] * n + ["anomaly" if case == "known" else None] * extra
         model = TextOutlierDetector(Kept(X), keep_examples=0, random_state=seed).fit([str(i) for i in rows], labels)
