@@ -48,12 +48,36 @@ def test_a_stray_that_is_repeated_stays_a_stray(detector: Detector, spread: floa
 def test_only_copies_tie_where_a_detector_says_so(detector: Detector, n: int) -> None:
     normals, stray = pile(n, d=512)  # so many dimensions that no row is near another
     y = np.where(np.arange(n) < 3, -1, 0)
-    assert clone(detector).copies_tie
     for labels in (None, y):
-        scores = clone(detector).fit(normals, labels).anomaly_score(np.vstack([normals, stray]))
-        assert (np.diff(np.sort(scores)) > 1e-9).all()
+        fitted = clone(detector).fit(normals, labels)
+        assert fitted.copies_tie
+        assert (np.diff(np.sort(fitted.anomaly_score(np.vstack([normals, stray])))) > 1e-9).all()
     # With one neighbour, rows that are nearest to each other tie.
-    assert not NearestNormals(n_neighbors=1).copies_tie
+    assert not NearestNormals(n_neighbors=1).fit(normals).copies_tie
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=repr)
+def test_two_rows_that_have_only_each_other_tie_and_are_no_copies(detector: Detector) -> None:
+    one, other = np.eye(2)
+    fitted = clone(detector).fit([one, one, other])
+    assert np.ptp(fitted.anomaly_score([one, other])) == pytest.approx(0)
+    assert not fitted.copies_tie
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=repr)
+def test_the_pair_that_sets_the_radius_ties_whatever_the_rounding(
+    detector: Detector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "OUTSKIRTS", 0.0)  # every pair has one row to compare with
+    for seed in range(20):  # pairs of rows: the radius is the median distance within pairs, which one pair has
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(21, 32))
+        X = np.vstack([rows, rows + 0.05 * rng.normal(size=rows.shape)])
+        groups = find_groups((X - X.mean(axis=0)) / unit_of_length(X), trusted=np.zeros(len(X), dtype=bool))
+        pairs = clone(detector).fit(X).anomaly_score(X).reshape(2, 21).T
+        paired = groups.kept.reshape(2, 21).sum(axis=0) == 1
+        assert paired.sum() == 11
+        assert np.ptp(pairs[paired], axis=1).max() == 0
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=repr)
@@ -123,6 +147,14 @@ def test_nearest_others_are_those_of_a_full_table() -> None:
     np.fill_diagonal(D, np.inf)
     np.testing.assert_allclose(distance, np.sort(D, axis=1)[:, :3], atol=1e-3)
     np.testing.assert_allclose(np.take_along_axis(D, neighbour, axis=1), distance, atol=1e-3)
+
+
+def test_distances_of_many_rows_are_computed_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    whole = nearest_others(X, 3)
+    monkeypatch.setattr(copies, "DISTANCES_AT_ONCE", 700)
+    assert max(D.size for _, D in copies._distances(X)) == 700
+    np.testing.assert_allclose(nearest_others(X, 3)[0], whole[0], atol=1e-3)
 
 
 def test_hidden_anomalies_of_one_kind_vouch_less_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,8 +236,8 @@ class AutoDetector(Detector):
 
     @property
     def copies_tie(self) -> bool:
-        """Near copies tie while no anomalies are known, equal rows always; distances do not tie by chance."""
-        return True
+        """Near copies tie while no anomalies are known, equal rows always; of only two rows, both."""
+        return self.n_compared_ > 2
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Like every detector's; without copies it is what version 0.1 wrote, and a model of 0.1 is the same again."""

@@ -38,7 +38,10 @@ N_LINKS = 16
 EQUAL = 1e-6
 # Nearer than this, in float32, rows may well be equal.
 NEARLY_EQUAL = 0.01
-ROWS_AT_ONCE = 1024
+# A distance at the edge of the radius may come out this much larger when it is computed again.
+ROUNDING = 1e-5
+# Rows whose distances to all rows are computed at once; fewer where these are more numbers than so many.
+ROWS_AT_ONCE, DISTANCES_AT_ONCE = 1024, 2**25
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,9 @@ def _distances(X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Some rows at a time, and their distances to all rows, in float32."""
     X = np.ascontiguousarray(X, dtype=np.float32)
     squares = np.einsum("ij,ij->i", X, X)
-    for start in range(0, len(X), ROWS_AT_ONCE):
-        rows = slice(start, min(start + ROWS_AT_ONCE, len(X)))
+    at_once = max(1, min(ROWS_AT_ONCE, DISTANCES_AT_ONCE // len(X)))
+    for start in range(0, len(X), at_once):
+        rows = slice(start, min(start + at_once, len(X)))
         D = squares[rows, None] + squares - 2 * X[rows] @ X.T
         yield rows, np.sqrt(D.clip(min=0, out=D), out=D)
 
@@ -106,7 +110,7 @@ def find_groups(X: np.ndarray, trusted: np.ndarray) -> Groups:
     kept[order[np.unique(group[order], return_index=True)[1]]] = True
     if kept.sum() < 2:  # a handful of rows, all alike
         return Groups(np.ones(n, dtype=bool), np.zeros(n), 0.0)
-    return Groups(kept, np.where(stays, 0.0, radius), float(2 - far / middle))
+    return Groups(kept, np.where(stays, 0.0, radius + ROUNDING), float(2 - far / middle))
 
 
 def outskirts(X: np.ndarray, presumed: np.ndarray, evenness: float) -> np.ndarray:

@@ -77,7 +77,7 @@ class NearestNormals(Detector):
     @property
     def copies_tie(self) -> bool:
         """A copy scores like the row that represents it; with k = 1, so do two rows that are nearest to each other."""
-        return self.n_neighbors > 1
+        return min(self.n_neighbors, len(self.rows_) - 1) > 1
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Like every detector's; without copies it is what version 0.1 wrote, and a model of 0.1 is the same again."""
