@@ -7,7 +7,7 @@ import pytest
 
 from strays import TextOutlierDetector
 from strays.detectors import DETECTORS
-from strays.model.fitting import DistinctTexts
+from strays.model.distinct_texts import DistinctTexts
 from tests.conftest import HashEncoder, farm_texts
 
 NORMAL = farm_texts(300)
@@ -48,14 +48,16 @@ def test_a_text_of_a_twentieth_of_the_pile_is_normal() -> None:
 def test_an_unlabelled_copy_takes_the_label_of_its_like() -> None:
     found = DistinctTexts.of(["a", "b", "a", "c", "b", "b"], np.array([0, 1, -1, 0, 0, -1], dtype=np.int8))
     assert found.texts == ["a", "b", "c", "b"]
-    assert found.y.tolist() == [
-        -1,
-        1,
-        0,
-        -1,
-    ]  # a text with two labels keeps both, and an unlabelled copy takes the last
+    # A text with two labels keeps both, and an unlabelled copy takes anomaly.
+    assert found.y.tolist() == [-1, 1, 0, -1]
     assert found.row.tolist() == [0, 1, 3, 4]
     assert found.place.tolist() == [0, 1, 0, 2, 3, 3]
+
+
+@pytest.mark.parametrize("y", [[1, -1, 0], [-1, 1, 0], [0, -1, 1]])
+def test_which_label_an_unlabelled_copy_takes_does_not_depend_on_the_order(y: list[int]) -> None:
+    found = DistinctTexts.of(["a"] * 3, np.array(y, dtype=np.int8))
+    assert found.y[found.place[y.index(0)]] == -1
 
 
 def test_a_known_anomaly_does_not_look_normal_for_its_unlabelled_copies() -> None:

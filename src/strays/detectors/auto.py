@@ -29,6 +29,7 @@ from sklearn.utils._param_validation import Interval
 
 from strays.detectors import kernel_ridge, mixture
 from strays.detectors.array_spec import WHOLE, ArraySpec
+from strays.detectors.auto_in_words import in_words
 from strays.detectors.base import COUNT, EMBEDDED, Detector
 from strays.detectors.copies import EQUAL, find_groups, outskirts, unit_of_length
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
@@ -332,19 +333,4 @@ class AutoDetector(Detector):
 
     def describe(self) -> str:
         """Which parts the score is made of, and why, in a sentence."""
-        share = {part: f"{value:.0%}" for part, value in self.shares_.items()}
-        distances = (
-            f"distance to the nearest normal texts ({share['nearest']}) and how settled with normal texts the "
-            f"surroundings are ({share['field']})"
-        )
-        if not self.n_known_:
-            return f"{distances}; no anomalies are known"
-        known = f"likeness to the {self.n_known_:,} known anomalies"
-        sentence = (
-            f"{distances}; {known}, by resemblance ({share['kernel']}) and by a linear classifier ({share['linear']}), "
-            f"because a known anomaly, left out, ranks above {self.auc_:.0f} % of the normal texts with them and above "
-            f"{self.auc_of_distances_:.0f} % without"
-        )
-        if self.n_set_aside_:
-            sentence += f"; {self.n_set_aside_:,} texts presumed normal were set aside for looking like known anomalies"
-        return sentence
+        return in_words(self.shares_, self.n_known_, self.auc_, self.auc_of_distances_, self.n_set_aside_)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from strays.encoders import LoadedEncoder
+from strays.jobs.alike import group_alike, rows_alike
 from strays.jobs.columns import NormalValues
 from strays.jobs.corpus import Corpus, read_corpus
-from strays.jobs.fold import fold_copies, rows_alike
 from strays.jobs.score import OpenProgress, bars_in_turn, flag_rows, no_bar
 from strays.model import RawScores, Scores, TextOutlierDetector
 from strays.model.calibration import threshold
@@ -59,7 +59,7 @@ class Scan:
         score, y = self.scores.anomaly_score[self.corpus.rows], parse_labels(self.corpus.labels[:n], n)
         order = np.argsort(-score, kind="stable")
         order = order[known | (y[order] >= 0)]
-        groups = fold_copies(order, score, self.corpus.texts, y, copies_tie=self.model.detector_.copies_tie)
+        groups = group_alike(order, score, self.corpus.texts, y, copies_tie=self.model.detector_.copies_tie)
         return list(islice(groups, top))
 
     def to_dict(self, top: int) -> dict[str, Any]:

@@ -5,10 +5,11 @@ contamination            what share of scored texts is odd beyond chance
 calibration              p-values, and the threshold rules: which texts are flagged
 scores                   what a model says of texts: their scores, p-values and flags
 segments, common_words   the parts of a text, and words too common to be odd
-copies, examples         whether texts are copies; texts kept to explain others with
+text_copies, examples    whether texts are copies; texts kept to explain others with
 normal_parts             what the parts of normal texts are like
 scoring                  texts to embeddings and anomaly scores
 folder                   a saved model on disk: the two files of a folder
+distinct_texts           equal texts count once
 fitting                  fit a detector, and score texts it has not seen
 explanation              why a text scores as it does
 cascade                  a cheap head that tells which texts a model could flag

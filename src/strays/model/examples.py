@@ -12,7 +12,7 @@ import numpy as np
 from strays.detectors.array_spec import BYTES, LARGEST_EMBEDDED, SIGNS, WHOLE, ArraySpec, check_arrays
 from strays.detectors.sampling import evenly
 from strays.errors import ModelError
-from strays.model.copies import ALIKE, nearly_same, plain
+from strays.model.text_copies import ALIKE, nearly_same, plain
 
 
 @dataclass(frozen=True)

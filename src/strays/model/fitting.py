@@ -7,15 +7,12 @@ not compare from fit to fit, a share is held out once for all. calibration.py sa
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import clone
 
 from strays.detectors import DETECTORS, Detector, detector_class
-from strays.detectors.copies import CLASS_SHARE, LEAST_CLASS
 from strays.encoders import Encoder, Progress
 from strays.errors import DataError, UsageError
 from strays.model.calibration import MOST_KEPT
@@ -70,44 +67,6 @@ class FitSummary:
             n_held_out=len(fitted.held_out_scores),
             n_folds=fitted.n_folds,
         )
-
-
-@dataclass(frozen=True)
-class DistinctTexts:
-    """Texts to fit on and to calibrate by, in which equal ones count once, and where each given text is among them.
-
-    An unlabelled text that equals a labelled one takes its label. A text that makes up a twentieth of the pile or more
-    is a class of its own, a form letter or a greeting, and keeps its copies.
-
-    >>> DistinctTexts.of(["a cat", "a dog", "a cat"], np.array([0, 0, -1]))
-    DistinctTexts(texts=['a cat', 'a dog'], y=array([-1,  0]), row=array([0, 1]), place=array([0, 1, 0]))
-    """
-
-    texts: list[str]
-    y: np.ndarray
-    # The given text that each of `texts` is, and which of `texts` each given one is.
-    row: np.ndarray
-    place: np.ndarray
-
-    @classmethod
-    def of(cls, texts: Sequence[str], y: np.ndarray) -> DistinctTexts:
-        """From texts and their labels: +1, -1 or 0."""
-        labels: dict[str, int] = {text: int(label) for text, label in zip(texts, y, strict=True) if label}
-        n_copies = Counter(texts)
-        many = max(CLASS_SHARE * len(texts), LEAST_CLASS)
-        kept: list[tuple[str, int]] = []
-        rows: list[int] = []
-        first: dict[tuple[str, int], int] = {}
-        place = np.empty(len(texts), dtype=int)
-        for i, (text, label) in enumerate(zip(texts, y.tolist(), strict=True)):
-            row = text, label or labels.get(text, 0)
-            if row not in first or n_copies[text] >= many:
-                first.setdefault(row, len(kept))
-                kept.append(row)
-                rows.append(i)
-            place[i] = first[row]
-        found = np.array([label for _, label in kept], dtype=y.dtype)
-        return cls([text for text, _ in kept], found, np.array(rows), place)
 
 
 def check_settings(held_out: float | None, keep_examples: int) -> None:

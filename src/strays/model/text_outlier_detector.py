@@ -21,6 +21,7 @@ from strays.model import fitting
 from strays.model.calibration import DEFAULT_THRESHOLD, Calibration, Threshold
 from strays.model.calibration import threshold as make_threshold
 from strays.model.cascade import Cascade, static_encoder_of
+from strays.model.distinct_texts import DistinctTexts
 from strays.model.examples import Examples
 from strays.model.explanation import Explanation, explain_texts
 from strays.model.labels import parse_labels
@@ -134,7 +135,7 @@ class TextOutlierDetector(BaseEstimator):
         detector = fitting.make_detector(self.detector, self.random_state)
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         cheap = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
-        once = fitting.DistinctTexts.of(texts, y)
+        once = DistinctTexts.of(texts, y)
         given = None if embeddings is None else check_embeddings(embeddings, texts)[once.row]
         with gather_cut_texts():
             X = self._embed(once.texts, progress) if given is None else given

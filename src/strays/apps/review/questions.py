@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strays.detectors.sampling import evenly
-from strays.jobs.fold import first_of_tied
+from strays.jobs.alike import first_of_tied
 
 # Why a text is asked about, by kind, in words for the person who is asked.
 WHY = {

@@ -12,7 +12,7 @@ import numpy as np
 
 from strays import __version__
 from strays.encoders import Progress
-from strays.jobs.fold import rows_alike
+from strays.jobs.alike import rows_alike
 from strays.jobs.report.curves import curves, measured, sample_to_measure, why_no_curves
 from strays.jobs.report.points import points
 from strays.jobs.report.safe import cut

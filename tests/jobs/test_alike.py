@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strays.jobs.fold import MOST_ROWS, fold_copies
+from strays.jobs.alike import MOST_ROWS, group_alike
 from strays.jobs.scan import Scan, scan_table
 from strays.tables import Table
 from tests.conftest import HashEncoder, farm_texts
@@ -25,7 +25,7 @@ def scanned(texts: list[str | None], detector: str = "auto", **options: object) 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "A!", "b"]), st.sampled_from([-1, 0, 1]))))
 def test_every_row_is_in_one_group_of_its_score_label_and_text(rows: list[tuple[int, str, int]]) -> None:
     score, texts, y = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.empty(0), [], [])
-    groups = list(fold_copies(np.argsort(-score, kind="stable"), score, texts, y, copies_tie=False))
+    groups = list(group_alike(np.argsort(-score, kind="stable"), score, texts, y, copies_tie=False))
     assert sorted(row for group in groups for row in group) == list(range(len(rows)))
     kinds = [{(rows[i][0], rows[i][1].lower().strip("!"), rows[i][2]) for i in group} for group in groups]
     assert all(len(kind) == 1 for kind in kinds)
@@ -37,7 +37,7 @@ def test_every_row_is_in_one_group_of_its_score_label_and_text(rows: list[tuple[
 def test_rounding_does_not_part_copies() -> None:
     score = np.array([1.0, 1.0 + 2e-16, 1.0 - 1e-15, 1.0 - 1e-9])
     order = np.argsort(-score, kind="stable")
-    assert list(fold_copies(order, score, ["a"] * 4, np.zeros(4), copies_tie=True)) == [[0, 1, 2], [3]]
+    assert list(group_alike(order, score, ["a"] * 4, np.zeros(4), copies_tie=True)) == [[0, 1, 2], [3]]
 
 
 def test_no_more_texts_are_looked_at_than_are_shown() -> None:
@@ -47,7 +47,7 @@ def test_no_more_texts_are_looked_at_than_are_shown() -> None:
             return "a text"
 
     score = np.array([9.0, 9.0, 8.0, 8.0, 7.0, 7.0])
-    found = fold_copies(np.arange(6), score, Texts(), np.zeros(6), copies_tie=False)
+    found = group_alike(np.arange(6), score, Texts(), np.zeros(6), copies_tie=False)
     assert list(islice(found, 2)) == [[0, 1], [2, 3]]
 
 
@@ -70,7 +70,7 @@ def test_a_long_list_of_rows_is_cut() -> None:
     assert (row["n_alike"], len(row["rows_alike"])) == (39, MOST_ROWS)
 
 
-def test_paraphrases_are_folded_where_only_copies_tie() -> None:
+def test_paraphrases_are_one_group_where_only_copies_tie() -> None:
     alike = [
         STRAY,
         "click here now win big cash",
@@ -82,7 +82,7 @@ def test_paraphrases_are_folded_where_only_copies_tie() -> None:
         assert len([row for row in oddest if row["text"] in alike]) == n_lines, detector
 
 
-def test_a_known_anomaly_is_not_folded_with_rows_that_nobody_has_called_one() -> None:
+def test_a_known_anomaly_is_not_alike_to_rows_that_nobody_has_called_one() -> None:
     table = pa.table({"text": [*farm_texts(100), *[STRAY] * 4], "label": [None] * 101 + ["anomaly"] * 2 + [None]})
     scan = scan_table(Table.of(table, "farm.csv"), HashEncoder(), "auto", label_column="label")
     found = [row for row in scan.to_dict(top=200)["oddest"] if row["text"] == STRAY]

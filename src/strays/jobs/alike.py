@@ -1,4 +1,4 @@
-"""One line for all copies of a text in a ranking: which rows score the same because they are alike."""
+"""Rows that are alike take one line of a ranking: copies of a text, and texts so near that they score the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from strays.model.copies import plain
+from strays.model.text_copies import plain
 
 # Scores that differ by less differ by rounding only.
 TIED = 1e-12
@@ -27,7 +27,7 @@ def first_of_tied(ranked: np.ndarray) -> np.ndarray:
     return np.concatenate([np.ones(min(1, len(ranked)), dtype=bool), ~same])
 
 
-def fold_copies(
+def group_alike(
     order: np.ndarray, score: np.ndarray, texts: Sequence[str], y: np.ndarray, *, copies_tie: bool
 ) -> Iterator[list[int]]:
     """The rows in `order`, oddest first, in groups of copies; each group by itself in the order of the file.
@@ -37,9 +37,9 @@ def fold_copies(
 
     >>> score, texts = np.array([1.0, 3.0, 2.0, 3.0, 3.0]), ["a hen", "Win cash!", "a cow", "a fox", "win cash"]
     >>> order = np.argsort(-score, kind="stable")
-    >>> list(fold_copies(order, score, texts, np.zeros(5), copies_tie=False))
+    >>> list(group_alike(order, score, texts, np.zeros(5), copies_tie=False))
     [[1, 4], [3], [2], [0]]
-    >>> list(fold_copies(order, score, texts, np.zeros(5), copies_tie=True))
+    >>> list(group_alike(order, score, texts, np.zeros(5), copies_tie=True))
     [[1, 3, 4], [2], [0]]
     """
     plain_once = cache(plain)  # most copies are equal
