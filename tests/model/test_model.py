@@ -341,6 +341,8 @@ def test_fit_predict_says_when_none_of_its_texts_can_be_flagged() -> None:
     with pytest.warns(StraysWarning, match="^25 texts are too few to flag any of them .* 39 for these") as told:
         flags = TextOutlierDetector(HashEncoder()).fit_predict(texts)
     assert (len(told), set(flags)) == (1, {1})
+    with pytest.warns(StraysWarning, match=r"^24 texts are too few .* 19 are needed for new texts, 39 for these"):
+        TextOutlierDetector(HashEncoder()).fit_predict([*NORMAL[:24], *NORMAL[:12]])  # equal texts count once
     model = TextOutlierDetector(HashEncoder()).fit(NORMAL[:24])  # enough for new ones
     assert (model.predict(SPAM) == -1).any()
 

@@ -66,8 +66,11 @@ def test_documents_that_cannot_be_read_are_all_named(folder: Path) -> None:
     (folder / "bad.txt").write_bytes(b"caf\xe9")
     (folder / "binary.txt").write_bytes(b"a\0b")
     (folder / "long.txt.gz").write_bytes(gzip.compress(b"x" * (LONGEST_ROW + 1)))
-    with pytest.raises(DataError, match=r"3 of its 7 documents cannot be read: bad\.txt \(not UTF-8: byte 0xe9\), bin"):
+    (folder / "wide.txt").write_bytes("caf\u00e9".encode("utf-16"))
+    with pytest.raises(DataError, match=r"4 of its 8 documents cannot be read: bad\.txt \(not UTF-8: ") as error:
         open_table(str(folder))
+    assert "iconv -f WINDOWS-1252" in str(error.value)
+    assert "wide.txt (not UTF-8: byte 0xff; try iconv -f UTF-16 " in str(error.value)
 
 
 def test_a_folder_of_both_kinds_is_refused(folder: Path) -> None:
@@ -91,8 +94,9 @@ def test_a_folder_of_rows_is_one_table(tmp_path: Path) -> None:
     assert [batch.to_pylist() for batch in table.batches(1)] == [[{"id": "2", "text": "z"}]]
     assert [file.delimiter for file in find_files(str(tmp_path)).files] == [";", ",", ","]
     (tmp_path / "d.csv").write_text("text\nz\n")
-    with pytest.raises(DataError, match=r"d\.csv: its columns or their types differ from those of .*a\.csv"):
+    with pytest.raises(DataError, match=r"d\.csv: its columns or their types differ from those of .*a\.csv") as error:
         open_table(str(tmp_path))
+    assert "Give one file at a time" in str(error.value)
 
 
 def test_any_change_of_the_documents_changes_their_state(folder: Path) -> None:

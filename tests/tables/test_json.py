@@ -81,7 +81,10 @@ def test_bad_json(tmp_path: Path, data: str, message: str) -> None:
 
 def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_bytes(b'[{"text": "caf\xe9"}]')
-    with pytest.raises(DataError, match="byte 0xe9 is not UTF-8"):
+    with pytest.raises(DataError, match=r"byte 0xe9 is not UTF-8.*iconv -f WINDOWS-1252"):
+        open_table(str(tmp_path / "t.json"))
+    (tmp_path / "t.json").write_bytes('[{"text": "a"}]'.encode("utf-16"))
+    with pytest.raises(DataError, match=r"byte 0xff is not UTF-8.*iconv -f UTF-16"):
         open_table(str(tmp_path / "t.json"))
 
 

@@ -28,7 +28,7 @@ ENOUGH_WORDS = 0.9
 
 ENGLISH = "English"
 # Frequent words that are not also frequent in English, without accents, since many people type none.
-FUNCTION_WORDS = {
+FREQUENT_WORDS = {
     ENGLISH: "the of and to in is that for it with as was on be this are by not have from at but an they you his her "
     "she he we my your all so if what or which there me do can will would has been were out up about when who their "
     "its just how more some than then them these had could should into also any only our where why",
@@ -67,7 +67,7 @@ FUNCTION_WORDS = {
 }
 
 
-WORDS = {language: frozenset(words.split()) for language, words in FUNCTION_WORDS.items()}
+WORDS = {language: frozenset(words.split()) for language, words in FREQUENT_WORDS.items()}
 # A word -> the languages that have it.
 _LANGUAGES: dict[str, list[str]] = {}
 for _language, _words in WORDS.items():
@@ -78,7 +78,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _LIKE_ACCENTS = str.maketrans("łđøı", "ldoi")
 
 
-def plain(text: str) -> str:
+def without_accents(text: str) -> str:
     """A text in small letters without accents."""
     if text.isascii():
         return text.lower()
@@ -99,7 +99,7 @@ def language_of(text: str) -> str | None:
     >>> language_of("WIN FREE COINS")
     """
     hits = dict.fromkeys(WORDS, 0)
-    for word in _WORD.findall(plain(text)):
+    for word in _WORD.findall(without_accents(text)):
         for language in _LANGUAGES.get(word, ()):
             hits[language] += 1
     best = max(hits, key=hits.__getitem__)  # of ties the first: English
@@ -112,7 +112,7 @@ class Vocabulary:
     def __init__(self, pieces: Iterable[str]) -> None:
         pieces = [piece.strip() for piece in pieces]
         self.scripts = known_scripts(pieces)
-        whole = {plain(piece) for piece in pieces}
+        whole = {without_accents(piece) for piece in pieces}
         self.languages = {name for name, words in WORDS.items() if len(words & whole) >= ENOUGH_WORDS * len(words)}
 
 

@@ -28,7 +28,7 @@ der die das den dem des ein eine einen einem einer eines kein keine keinen und o
 wer wann warum ob dass da weil ich du er sie es wir ihr mich mir dich dir ihn ihm uns euch ihnen sich mein meine meinen
 meiner dein deine sein seine seinen seiner ihre ihren ihrer unser unsere euer im am zum zur vom beim ins ans an auf aus
 bei bis durch gegen hinter mit nach neben ohne seit unter vor von zu zwischen ist sind war waren bin bist hat habe haben
-hatte wird werden wurde wurden kann kann können muss soll nicht nur noch schon auch sehr so dann hier dort man
+hatte wird werden wurde wurden kann können muss soll nicht nur noch schon auch sehr so dann hier dort man
 le la les l un une des du de d au aux et ou mais donc car ni que qu qui quoi dont si ce cet cette ces ça c je j tu il
 elle nous vous ils elles on se lui leur leurs mon ma mes ton ta tes son sa ses notre nos votre vos y en dans sur sous
 par pour sans avec chez vers entre est sont suis es était étaient été être a ai as ont avait avoir ne n pas plus très

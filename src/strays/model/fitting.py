@@ -56,6 +56,11 @@ class FitSummary:
     n_held_out: int
     n_folds: int = 0
 
+    @property
+    def n_presumed_normal(self) -> int:
+        """Texts that are no known anomalies; where all of these were held out in turn, equal ones count once."""
+        return self.n_held_out if self.n_folds else self.n_normal + self.n_unlabelled
+
     @classmethod
     def of(cls, y: np.ndarray, fitted: Fitted) -> FitSummary:
         """Of a fit on rows with these labels."""

@@ -167,7 +167,7 @@ class TextOutlierDetector(BaseEstimator):
     def warn_if_too_few(self) -> None:
         """Warn where the texts that the model was fitted on are too few for any of them to be flagged."""
         if self.threshold_ == DEFAULT_THRESHOLD:
-            self.calibration_.warn_if_too_few(self.summary_.n_texts - self.summary_.n_anomaly, own=True)
+            self.calibration_.warn_if_too_few(self.summary_.n_presumed_normal, own=True)
 
     # ---- scoring -----------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from strays.errors import DataError, NoRowsError, Note
 from strays.tables.formats import FOREIGN, ending_of
 from strays.tables.lines import Reading, row_table
-from strays.tables.source import open_binary
+from strays.tables.source import open_binary, to_utf8
 from strays.tables.table import LONGEST_ROW, Table
 
 ENDINGS = ("txt", "md", "markdown", "rst", "text")
@@ -80,8 +80,7 @@ def find_documents(folder: str, *, every: bool = False) -> Documents:
     if damaged:
         raise DataError(
             f"{folder}: {len(damaged):,} of its {len(damaged) + len(names):,} documents cannot be read: "
-            f"{_listed(damaged)}. Expected UTF-8 texts of up to {LONGEST_ROW:,} bytes; move them away, or convert "
-            "them, for example: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
+            f"{_listed(damaged)}. Expected UTF-8 texts of up to {LONGEST_ROW:,} bytes; convert them, or move them away"
         )
     if not names:
         skips = f"; skipped: {_listed(skipped)}" if skipped else ""
@@ -128,7 +127,7 @@ def _what_is_wrong(path: Path) -> str | None:
     try:
         text = _decoded(path)
     except UnicodeDecodeError as error:
-        return f"not UTF-8: byte 0x{error.object[error.start]:02x}"
+        return f"not UTF-8: byte 0x{error.object[error.start]:02x}; try {to_utf8(error)}"
     except (ValueError, OSError, EOFError, zlib.error) as error:
         return str(getattr(error, "strerror", None) or error)
     return "binary" if "\0" in text[:8192] else None

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from strays.errors import DataError, first_line
 from strays.tables.read_jsonl import no_constant, sound
-from strays.tables.source import Source, open_binary
+from strays.tables.source import Source, not_utf8, open_binary
 from strays.tables.table import LONGEST_ROW
 
 BLOCK = 2**18
@@ -49,11 +49,7 @@ class JsonStream:
             with open_binary(self.source) as self._file:
                 yield from self._members()
         except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            raise DataError(
-                f"{self.name}: byte 0x{byte:02x} is not UTF-8. Expected UTF-8; convert the file first, for example: "
-                "iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
-            ) from error
+            raise not_utf8(self.name, error) from error
         except (EOFError, OSError, zlib.error) as error:
             what = f"could not be read past line {self._line} ({error}); the file is cut off or damaged"
             raise DataError(f"{self.name}: {what}") from error

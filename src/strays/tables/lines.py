@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from strays.errors import DataError
-from strays.tables.source import Source, open_binary
+from strays.tables.source import Source, not_utf8, open_binary
 from strays.tables.table import BLOCK_BYTES, LONGEST_ROW, ROWS_AT_ONCE, Table
 
 
@@ -41,12 +41,7 @@ class Lines:
                         )
                     yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            encoding = "UTF-16" if number == 1 and byte in (0xFE, 0xFF) else "WINDOWS-1252"
-            raise DataError(
-                f"{self.name}, line {number}: byte 0x{byte:02x} is not UTF-8. Expected UTF-8; convert the file first, "
-                f"for example: iconv -f {encoding} -t UTF-8 FILE > NEW"
-            ) from error
+            raise not_utf8(f"{self.name}, line {number}", error) from error
         except (EOFError, OSError, zlib.error) as error:
             what = f"could not be read past line {number} ({error}); the file is cut off or damaged"
             raise DataError(f"{self.name}: {what}") from error

@@ -61,7 +61,7 @@ def _joined(path: str, found: InputFiles) -> Table:
         raise NoRowsError(f"{path}: there are no rows in any of its files; expected at least one")
     first = tables[0]
     for table in tables[1:]:
-        require_alike(table, first)
+        require_alike(table, first, "Give one file at a time, or the same columns to all")
 
     def batches(first_row: int) -> Iterator[pa.RecordBatch]:
         skip = first_row
@@ -76,14 +76,13 @@ def _joined(path: str, found: InputFiles) -> Table:
     return Table(path, first.format, first.schema, batches, first.delimiter, notes)
 
 
-def require_alike(table: Table, first: Table) -> None:
-    """Raise unless a table has the columns of another: one table or file cannot hold both."""
+def require_alike(table: Table, first: Table, remedy: str, *, param: str | tuple[str, ...] = ()) -> None:
+    """Raise unless a table has the columns of another, so that one table or file can hold both."""
     if not table.schema.equals(first.schema):
         raise DataError(
-            f"{table.name}: its columns or their types differ from those of {first.name}, and one file cannot hold "
-            f"both; got {_words(table)}, expected {_words(first)}. Score them to a folder: a name for {{out}} that "
-            "ends in a slash",
-            param="out",
+            f"{table.name}: its columns or their types differ from those of {first.name}; got {_words(table)}, "
+            f"expected {_words(first)}. {remedy}",
+            param=param,
         )
 
 

@@ -44,16 +44,16 @@ def cell_text(value: Any) -> str:
     """A value as a cell of csv holds it."""
     if value is None:
         return ""
-    simple = repr(value) if isinstance(value, float) else plain(value)
+    simple = repr(value) if isinstance(value, float) else as_json(value)
     return simple if isinstance(simple, str) else json.dumps(simple, ensure_ascii=False)
 
 
-def plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """A value as JSON can hold it: dates by their ISO form, bytes by their base64, NaN and infinity as null."""
     if isinstance(value, dict):
-        return {str(key): plain(part) for key, part in value.items()}
+        return {str(key): as_json(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [as_json(part) for part in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, bytes):

@@ -26,7 +26,7 @@ from strays.files import replace_file
 from strays.tables.delimiter import DELIMITERS
 from strays.tables.formats import format_of
 from strays.tables.table import JSON_TEXT
-from strays.tables.values import cell_text, pieces, plain
+from strays.tables.values import as_json, cell_text, pieces
 from strays.tables.write_xlsx import count_xlsx_rows, xlsx_writer
 
 OUTPUT_FORMATS = ("csv", "tsv", "json", "jsonl", "parquet", "xlsx")
@@ -167,7 +167,7 @@ def _as_objects(schema: pa.Schema) -> Callable[[pa.RecordBatch], Iterator[bytes]
                 row = dict(zip(schema.names, values, strict=True))
                 for name in json_columns:
                     row[name] = None if row[name] is None else json.loads(row[name])
-                yield json.dumps(plain(row), ensure_ascii=False, allow_nan=False).encode("utf-8")
+                yield json.dumps(as_json(row), ensure_ascii=False, allow_nan=False).encode("utf-8")
 
     return objects
 

@@ -98,7 +98,8 @@ def _tables_alike(job: Job) -> Table:
         if first is None:
             first = table
         elif table:
-            require_alike(table, first)
+            remedy = "One file cannot hold both. Score them to a folder: a name for {out} that ends in a slash"
+            require_alike(table, first, remedy, param="out")
     if first is None:
         raise no_rows(job.source)
     return first
