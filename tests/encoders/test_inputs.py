@@ -69,7 +69,17 @@ def test_any_column_of_strings_is_taken(given: object) -> None:
         (Frame(), r"a Frame with the columns 'id', 'text', 'date'; expected one column. Pass frame\[\"text\"\]"),
         (pa.table({"a": TEXTS, "b": TEXTS}), r"a Table with the columns 'a', 'b'; .* Pass table\[\"a\"\]"),
         (pa.table({f"c{i}": TEXTS for i in range(20)}), "'c7' and 12 more;"),
-        (np.array([TEXTS, TEXTS]), r"an array of shape \(2, 4\); expected one column. Pass texts\[:, 0\]"),
+        (np.array([TEXTS, TEXTS]), r"an array of shape \(2, 4\); expected one column. Pass texts\[:, 2\]"),
+        (np.zeros((2, 1)), r"an array of shape \(2, 1\); expected one column. Pass texts\[:, 0\]"),
+        (np.array([["a1", "one text"], ["a2", "another"]]), r"Pass texts\[:, 1\]"),
+        ({}, r"texts is a dict without columns; expected one column of strings$"),
+        ({"a": [1, 2], "b": [None]}, r"with the columns 'a', 'b'; expected one column of strings$"),
+        (pa.table({"ID": ["a1"], "Message": ["Is it ready?"]}), r'Pass table\["Message"\]'),
+        (
+            [{"id": 7, "body": "Is it ready?"}, {"id": 8, "body": "b"}],
+            r"texts\[0\] is a dict with the columns 'id', 'body' .*; expected a string. "
+            r'Pass \[row\["body"\] for row in texts\]',
+        ),
         (np.array(3), r"an array of shape \(\)"),
         (["a", 3, None], r"texts\[1\] is 3 \(int\) \(2 entries are no strings\); expected a string"),
         (np.array([1.5, 2]), r"texts\[0\] is 1.5 \(float\)"),
@@ -100,6 +110,20 @@ def test_tables_of_pandas(make: Callable) -> None:
     pd = pytest.importorskip("pandas", reason="needs pandas")
     with pytest.raises(DataError, match=r'a DataFrame with the columns? .*Pass df\["text"\]'):
         check_texts(make(pd.DataFrame({"id": range(4), "text": TEXTS})))
+
+
+def test_the_advice_names_the_column_that_holds_texts() -> None:
+    pd = pytest.importorskip("pandas", reason="needs pandas")
+    messages = ["Is it ready?", None]
+    frame = pd.DataFrame({"ID": ["H-1", "H-2"], "Channel": ["web", "email"], "Message": messages, 4: [1, 2]})
+    several = r"columns 'ID', 'Channel', 'Message', 4; expected one column. "
+    with pytest.raises(DataError, match=several + r'Pass df\["Message"\]'):
+        check_texts(frame)
+    single = "with the column 'Message'; expected the column itself. "
+    with pytest.raises(DataError, match=single + r'Pass df\["Message"\]'):
+        check_texts(frame[["Message"]])
+    with pytest.raises(DataError, match=r"Pass df\[1\]"):
+        check_texts(pd.DataFrame([["a", "a longer text"]]))
 
 
 def test_polars() -> None:

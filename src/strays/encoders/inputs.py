@@ -9,11 +9,16 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from strays.errors import DataError, StraysWarning
+
+# Values of a column that are looked at to advise which one to pass.
+SAMPLE = 100
 
 
 def as_list(values: Any, param: str) -> list[Any]:
@@ -28,18 +33,22 @@ def as_list(values: Any, param: str) -> list[Any]:
     kind = type(values).__name__
     columns = _columns(values)
     if columns is not None:
-        name = {"DataFrame": "df"}.get(kind, kind.lower())
-        better = f". Pass {name}[{json.dumps(_likely(columns), ensure_ascii=False)}]" if columns else ""
-        raise _refused(
-            param,
-            f"a {kind} with the column{'s' * (len(columns) != 1)} {_listed(columns)}; expected one column{better}",
-        )
+        likely = _likely({name: _first_values(values, name) for name in columns}, param)
+        if likely is None:
+            expected = "expected one column of strings"
+        else:
+            expected = "expected the column itself" if len(columns) == 1 else "expected one column"
+            expected += f". Pass {'df' if kind == 'DataFrame' else kind.lower()}[{_quoted(likely)}]"
+        raise _refused(param, f"a {kind} {_with_columns(columns)}; {expected}")
     if isinstance(values, str | bytes):
         what = "string" if isinstance(values, str) else kind
         raise _refused(param, f"a single {what}; expected a list. Pass [{param.removesuffix('s')}]")
     if hasattr(type(values), "ndim") and values.ndim != 1:
         shape = tuple(getattr(values, "shape", ()))
-        better = f"Pass {param}[:, 0]" if len(shape) == 2 else "Pass an array of one dimension"
+        better = "Pass an array of one dimension"
+        if len(shape) == 2:
+            likely = _likely({i: values[:SAMPLE, i].tolist() for i in range(shape[1])}, param)
+            better = f"Pass {param}[:, {likely or 0}]"
         raise _refused(param, f"an array of shape {shape}; expected one column. {better}")
     if isinstance(values, set | frozenset):
         raise _refused(param, f"a {kind}, which has no order; expected a list. Pass sorted({param})")
@@ -68,6 +77,10 @@ def check_texts(texts: Sequence[str] | Iterable[str], *, param: str = "texts") -
     more = f" ({len(bad):,} entries are no strings)" if len(bad) > 1 else ""
     if is_missing(first):
         found = f"{first!r}, a missing text{more}; expected a string. Drop such entries, or fill them"
+    elif isinstance(first, Mapping):
+        likely = _likely({name: [first[name]] for name in first}, param)
+        better = "" if likely is None else f". Pass [row[{_quoted(likely)}] for row in {param}]"
+        found = f"a {type(first).__name__} {_with_columns(list(first))}{more}; expected a string{better}"
     else:
         found = f"{first!r:.60} ({type(first).__name__}){more}; expected a string"
     raise DataError(f"{{{param}}}[{bad[0]}] is {found}", param=param)
@@ -110,26 +123,51 @@ def whole_characters(texts: list[str]) -> list[str]:
     return texts
 
 
-def _columns(values: Any) -> list[str] | None:
+def _columns(values: Any) -> list[Any] | None:
     """The names of a table's columns; None for what is no table."""
     if isinstance(values, Mapping):
-        return [str(name) for name in values]
+        return list(values)
     for attribute in ("column_names", "columns"):  # Arrow and Hugging Face; pandas, polars and Spark
         # Asked of the type: a Series answers for any name in its index.
         if hasattr(type(values), attribute):
             names = getattr(values, attribute)
-            return [str(name) for name in names] if isinstance(names, Iterable) else []
+            return list(names) if isinstance(names, Iterable) else []
     return None
 
 
-def _listed(columns: list[str], most: int = 8) -> str:
+def _first_values(table: Any, name: Any) -> list[Any]:
+    """Some values of a table's column; none where it cannot be looked at, such as in a table not yet computed."""
+    with suppress(Exception):  # whatever a library raises, the advice it would have improved is still given
+        column = table[name]
+        return [] if isinstance(column, str) else [getattr(v, "as_py", lambda v=v: v)() for v in islice(column, SAMPLE)]
+    return []
+
+
+def _with_columns(columns: list[Any], most: int = 8) -> str:
+    """How messages list the columns of a table."""
+    if not columns:
+        return "without columns"
     more = f" and {len(columns) - most} more" if len(columns) > most else ""
-    return ", ".join(repr(name[:60]) for name in columns[:most]) + more
+    names = ", ".join(repr(name[:60] if isinstance(name, str) else name) for name in columns[:most])
+    return f"with the column{'s' * (len(columns) != 1)} {names}{more}"
 
 
-def _likely(columns: list[str]) -> str:
-    """The column that most likely holds the texts, to show how to pass it."""
-    return next((name for name in columns if "text" in name.lower()), columns[0])
+def _likely(columns: Mapping[Any, list[Any]], param: str) -> Any:
+    """The column to show how to pass one: for texts the one with the longest strings; None where there is none.
+
+    Where no value could be looked at, and for labels, which are short, the name tells.
+    """
+    if param == "labels" or not any(columns.values()):
+        telling = (name for name in columns if param.removesuffix("s") in str(name).lower())
+        return next(telling, next(iter(columns), None))
+    strings = {name: [len(v) for v in values if isinstance(v, str)] for name, values in columns.items()}
+    lengths = {name: sum(found) / len(found) for name, found in strings.items() if found}
+    return max(lengths, key=lambda name: lengths[name], default=None)
+
+
+def _quoted(name: Any) -> str:
+    """A column's name as one writes it in Python."""
+    return json.dumps(name, ensure_ascii=False) if isinstance(name, str) else repr(name)
 
 
 def _refused(param: str, found: str) -> DataError:
