@@ -70,6 +70,17 @@ def test_what_is_no_delimiter(tmp_path: Path, asked: str) -> None:
         open_table(str(tmp_path / "t.csv"), delimiter=asked)
 
 
+def test_a_delimiter_that_leaves_every_line_whole_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id;price, EUR;name\n" + "".join(f"{i};{i},50;screws, zinc plated\n" for i in range(20)))
+    (note,) = open_table(str(path), delimiter="|").notes
+    assert str(note).endswith(
+        "no '|' is in its first line, so that every line is one value; delimiter ';' would give 3 columns."
+    )
+    path.write_text("text; or so\n" + "".join(f"one, two; three {';' * (i % 3)}\n" for i in range(20)))
+    assert not open_table(str(path), delimiter="|").notes  # no delimiter gives all rows the same columns
+
+
 def test_a_delimiter_is_for_csv(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a\n")
     with pytest.raises(UsageError, match="delimiter is for csv and tsv, and this is txt"):

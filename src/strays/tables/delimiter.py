@@ -34,6 +34,21 @@ def delimiter_note(name: str, found: str) -> Note:
     return Note(f"{words}; {{delimiter}} names another delimiter.", param="delimiter")
 
 
+def wrong_delimiter_note(name: str, asked: str, lines: Iterable[str]) -> Note | None:
+    r"""What to tell where the delimiter asked for leaves every line whole, and another gives the rows the same columns.
+
+    >>> print(wrong_delimiter_note("a.csv", "|", ["id;text\n", "1;one\n", "2;two\n"]))
+    a.csv: no '|' is in its first line, so that every line is one value; delimiter ';' would give 2 columns.
+    """
+    sample = _sample(lines)
+    better = find_delimiter(sample, asked)
+    fit = _fit(sample, better)
+    if better == asked or fit.share < FITTING:
+        return None
+    words = f"{name}: no {in_words(asked)} is in its first line, so that every line is one value"
+    return Note(f"{words}; {{delimiter}} {in_words(better)} would give {fit.columns} columns.", param="delimiter")
+
+
 def parse_delimiter(asked: str) -> str:
     r"""The character that is meant by ; or tab or \t.
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from strays.errors import DataError, NoRowsError
-from strays.tables.delimiter import DELIMITERS, SEP_LINE, delimiter_note, find_delimiter, in_words
+from strays.tables.delimiter import DELIMITERS, SEP_LINE, delimiter_note, find_delimiter, in_words, wrong_delimiter_note
 from strays.tables.lines import Lines, line_table
 from strays.tables.source import Source
 from strays.tables.table import Table, require_few_columns
@@ -73,9 +73,13 @@ def open_csv(source: Source, name: str, format: str, delimiter: str | None = Non
         )
 
     schema = pa.schema([(column, pa.string()) for column in header])
-    notes = (delimiter_note(name, found),) if delimiter is None and found != usual else ()
+    note = None
+    if delimiter is None and found != usual:
+        note = delimiter_note(name, found)
+    elif delimiter and len(header) == 1:
+        note = wrong_delimiter_note(name, found, Lines(source, name))
     made = line_table(source, name, format, schema, rows, lambda block: zip(*block, strict=True))
-    return replace(made, delimiter=found, notes=notes)
+    return replace(made, delimiter=found, notes=(note,) if note else ())
 
 
 def _without_sep_line(lines: Lines) -> Iterator[str]:
