@@ -26,6 +26,18 @@ def test_evaluate_gives_the_papers_metrics(file: Path, model: Path, strays: Run)
     assert "Recall@5" in words
 
 
+def test_evaluate_says_where_the_model_was_fitted_on_the_same_texts(
+    file: Path, model: Path, strays: Run, tmp_path: Path
+) -> None:
+    call = ("--model", model, "--label-column", "label")
+    assert json.loads(strays("evaluate", file, *call, "--json").out)["fitted_on_these"]
+    assert "the figures too good" in " ".join(strays("evaluate", file, *call).out.split())
+    shared = [(text, "normal") for text in farm_texts(30)]  # some texts of another file may be the same
+    rows = [*shared, *((f"a calf {i} runs", "normal") for i in range(30)), (SPAM[0], "anomaly")]
+    (tmp_path / "new.jsonl").write_text("\n".join(json.dumps({"text": text, "label": label}) for text, label in rows))
+    assert not json.loads(strays("evaluate", tmp_path / "new.jsonl", *call, "--json").out)["fitted_on_these"]
+
+
 def test_evaluate_says_what_thresholds_would_find(file: Path, model: Path, strays: Run) -> None:
     call = ("evaluate", file, "--model", model, "--label-column", "label")
     result = json.loads(strays(*call, "--top", 6, "--json").out)
