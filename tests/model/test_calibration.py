@@ -148,6 +148,6 @@ def test_a_text_of_the_pile_itself_takes_twice_as_many(n: int, can_flag: bool) -
 
 def test_a_threshold_says_what_it_flags() -> None:
     assert "p-value <= 0.05" in str(threshold(max_false_alarms=0.05))
-    assert "share 0.1" in str(threshold(flag_rate=0.1))
-    assert "100 highest" in str(threshold(top=100))
-    assert "at most 0.2 of the flagged ones normal" in str(threshold(max_false_share=0.2))
+    assert "the oddest 10 %" in str(threshold(flag_rate=0.1))
+    assert "the 100 oddest" in str(threshold(top=100))
+    assert "at most 20 % of the flagged texts are normal" in str(threshold(max_false_share=0.2))

@@ -236,13 +236,13 @@ def test_copies_are_no_neighbours() -> None:
     model = TextOutlierDetector(HashEncoder(32)).fit([*NORMAL, *copies, "cheap pills"], [None] * 124 + ["anomaly"])
     found = model.explain("the cat sleeps in the garden", n_neighbours=200)
     assert found.normal_copies >= 2
-    assert f"{found.normal_copies} copies of it are among the texts presumed normal" in found.copies()
+    assert f"{found.normal_copies} of the texts presumed normal are equal or nearly equal to it" in found.copies()
     shown = [n.text for n in found.nearest_normals]
     assert not set(copies[:2]) & set(shown)
     assert len(set(copies[2:]) & set(shown)) == 1
     assert sum(n.n_copies + 1 for n in found.nearest_normals) + found.normal_copies >= 123
     assert model.explain(long).normal_copies == 1  # itself does not count
-    assert model.explain("Cheap pills!").copies() == "1 copy of it is among the known anomalies"
+    assert model.explain("Cheap pills!").copies() == "1 of the known anomalies is equal or nearly equal to it"
     assert model.explain("Cheap pills!").nearest_anomalies == []
 
 

@@ -43,7 +43,7 @@ class Threshold:
     """What a user wants flagged. Build it with `threshold`, which checks it.
 
     >>> print(threshold(flag_rate=0.1))
-    the highest-scoring share 0.1 of texts like those it was fitted on
+    the oddest 10 % of texts like those the model was fitted on
     >>> threshold(top=10).together
     True
     """
@@ -57,13 +57,14 @@ class Threshold:
         return self.rule in ("max_false_share", "top")
 
     def __str__(self) -> str:
+        percent = f"{100 * self.value:.3g} %"
         if self.rule == "max_false_alarms":
-            return f"false alarms on at most {self.value:.3g} of the normal texts (p-value <= {self.value:.3g})"
+            return f"at most {percent} of normal texts (p-value <= {self.value:.3g})"
         if self.rule == "max_false_share":
-            return f"as many of the texts scored together as leave at most {self.value:.3g} of the flagged ones normal"
+            return f"at most {percent} of the flagged texts are normal"
         if self.rule == "flag_rate":
-            return f"the highest-scoring share {self.value:.3g} of texts like those it was fitted on"
-        return f"the {self.value:.0f} highest-scoring texts of those scored together"
+            return f"the oddest {percent} of texts like those the model was fitted on"
+        return f"the {self.value:.0f} oddest of the texts scored together"
 
 
 # What is flagged unless the user chooses: at most 5 % false alarms, and nothing where texts are too few to tell that.
@@ -186,8 +187,8 @@ class Calibration:
         needed = f"{per_held_out * fewest[False]} are needed for new texts, {per_held_out * fewest[True]} for these"
         which = "of them" if own else "text"
         message = (
-            f"{n_texts} texts are too few to flag any {which} at {rate:.0%} false alarms: {needed}. Texts are ranked "
-            "all the same; {flag_rate} flags a share of them"
+            f"{n_texts} texts are too few to flag any {which} at {100 * rate:g} % false alarms: {needed}. Texts are "
+            "ranked all the same; {flag_rate} flags a share of them"
         )
         warnings.warn(StraysWarning(message, param="flag_rate"), stacklevel=3)
 
@@ -202,8 +203,8 @@ class Calibration:
         if fewest > MOST_ODD * n or (found and found.beyond_chance):
             why = (
                 f"with {m} held-out normal texts no p-value is below {lowest:.2g}, so at least {fewest} of these {n} "
-                f"texts would have to be that odd for {wanted.value:g} of them to be false, and {above_all} are. Fit "
-                "on more texts, allow a larger share, or use {max_false_alarms}"
+                f"texts would have to be that odd for {100 * wanted.value:g} % of them to be false, and {above_all} "
+                "are. Fit on more texts that are normal or labelled, allow a larger share, or use {max_false_alarms}"
             )
         else:
             why = (

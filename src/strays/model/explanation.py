@@ -126,9 +126,9 @@ class Explanation:
         return f"what makes it odd is mostly {' and '.join(_quoted(segment.text) for segment in strongest)}"
 
     def copies(self) -> str:
-        """How many copies of the text the model keeps, in words; nothing if none."""
+        """How many copies of the text, equal or nearly so, the model keeps, in words; nothing if none."""
         kept = ((self.normal_copies, "texts presumed normal"), (self.anomaly_copies, "known anomalies"))
-        found = [f"{n} {'copy of it is' if n == 1 else 'copies of it are'} among the {of}" for n, of in kept if n]
+        found = [f"{n} of the {of} {'is' if n == 1 else 'are'} equal or nearly equal to it" for n, of in kept if n]
         return "; ".join(found)
 
     def to_dict(self) -> dict[str, Any]:

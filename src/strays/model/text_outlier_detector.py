@@ -217,7 +217,7 @@ class TextOutlierDetector(BaseEstimator):
     def explain(self, text: str, *, n_neighbours: int = 3) -> Explanation:
         """Why a text scores as it does: what its segments add, and the kept texts it is most like."""
         if not isinstance(text, str):
-            found = f"{{text}} is {text!r:.60} ({type(text).__name__})"
+            found = f"{{text}} is of type {type(text).__name__}"
             raise DataError(f"{found}; expected a string. For several texts use explain_many(texts)", param="text")
         return self.explain_many([text], n_neighbours=n_neighbours)[0]
 

@@ -25,7 +25,7 @@ def test_report_fits_on_the_file_or_takes_a_model(file: Path, model: Path, tiny_
     facts = json.loads(ran.out)
     evaluated = json.loads(strays("evaluate", file, "--model", model, *labels, "--json").out)
     assert facts["quality"]["metrics"] == pytest.approx(evaluated["metrics"])
-    assert facts["flagged_are"].startswith("the highest-scoring share 0.1")
+    assert facts["flagged_are"].startswith("the oddest 10 % of texts")
     assert "the curves flatter it" in page.read_text()
     ran = strays("report", file, "--out", "-", "--model", model, "--top", 0)
     assert ran.out.startswith("<!doctype html>")

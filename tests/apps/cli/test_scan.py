@@ -25,7 +25,18 @@ def test_scan_does_not_take_a_share_that_is_always_flagged_for_a_finding(
     assert "of 84 rows are flagged: with this threshold about 5 % of any file is, odd or not." in ran.err
     assert json.loads(strays("scan", file, "--encoder", tiny_bert, "--json").out)["beyond_chance"] is None
     ran = strays("scan", file, "--encoder", tiny_bert, "--flag-rate", 0.1)
-    assert "8 of 84 rows are flagged: with this threshold about 10 % of any file is, odd or not." in ran.err
+    assert "8 of 84 rows are flagged: the oddest 10 % at most, odd or not;" in ran.err
+    ran = strays("scan", file, "--encoder", tiny_bert, "--max-false-alarms", 0.013)
+    assert "0 of 84 rows are flagged; this threshold flags at most 1.3 % of normal texts (p-value <= 0.013)." in ran.err
+    assert "read the oddest" in ran.err
+
+
+def test_scan_says_where_it_shows_all_rows(tiny_bert: Path, strays: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("".join(f"{text}\n" for text in (*farm_texts(40), SPAM[0], SPAM[0])))
+    ran = strays("scan", tmp_path / "t.txt", "--encoder", tiny_bert, "--top", 42)
+    assert ran.out.startswith(f"All 42 rows in {tmp_path / 't.txt'}, oddest first, those alike on one line\n")
+    ran = strays("scan", tmp_path / "t.txt", "--encoder", tiny_bert, "--top", 5)
+    assert ran.out.startswith("The 5 oddest of 42 rows in")
 
 
 def test_scan_learns_from_known_anomalies_and_marks_them(

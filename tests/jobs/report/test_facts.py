@@ -32,7 +32,7 @@ def test_head_says_what_was_scanned(found: dict, scan: Scan) -> None:
     assert found["n_flagged"] == int(np.nansum(scan.scores.flagged))
     assert found["fitted_on"]["n_unlabelled"] == 124
     assert found["detector"]["says"].startswith("distance to the nearest normal texts")
-    assert found["flagged_are"].startswith("false alarms on at most 0.05")
+    assert found["flagged_are"].startswith("at most 5 % of normal texts")
 
 
 def test_histograms_count_every_text_once(found: dict, scan: Scan) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
@@ -94,8 +94,7 @@ def scan(
     terminal.show_ranking(
         oddest,
         id_column=facts["id_column"],
-        title=f"The {len(oddest)} oddest of {facts['n_rows']:,} rows in {table.name}"
-        + (", those alike on one line" if any(row["n_alike"] for row in oddest) else ""),
+        title=_title(oddest, facts["n_rows"], table.name),
     )
     terminal.say(_flags_in_words(found.model.threshold_, facts["n_flagged"], len(found.corpus.rows)))
     terminal.say(f"Detector: {facts['detector']}. Encoder: {encoder}{terminal.runs_on(found.model)}.")
@@ -106,14 +105,27 @@ def scan(
         terminal.say(f"The report is {report}.")
 
 
+def _title(oddest: list[dict[str, Any]], n_rows: int, name: str) -> str:
+    """What stands above the ranking: rows that are alike are one entry of `oddest`."""
+    n_alike = sum(row["n_alike"] for row in oddest)
+    alike = ", those alike on one line" if n_alike else ""
+    if len(oddest) + n_alike == n_rows > 1:
+        return f"All {n_rows:,} rows in {name}, oddest first{alike}"
+    return f"The {len(oddest):,} oddest of {n_rows:,} rows in {name}{alike}"
+
+
 def _flags_in_words(used: Threshold, n_flagged: int, n_texts: int) -> str:
     """What the flags of a file that was compared with itself mean: a share of it is flagged whatever is in it."""
     words = f"{n_flagged:,} of {n_texts:,} rows are flagged"
-    if used.rule == "max_false_share" or not n_flagged:
+    if used.rule == "max_false_share":
         return f"{words}: {used}."
-    by_design = f"about {100 * used.value:.2g} % of any file is, odd or not"
+    if used.rule == "flag_rate":
+        meaning = f": the oddest {100 * used.value:.2g} % at most, odd or not; rows with the same score all or none"
+    elif n_flagged:
+        meaning = f": with this threshold about {100 * used.value:.2g} % of any file is, odd or not"
+    else:
+        meaning = f"; this threshold flags {used}"
     return (
-        f"{words}: with this threshold {by_design}. A file compared with itself cannot tell how many of its rows are "
-        "odd: read the oddest, judge some with `strays review`, or `strays fit` on texts that are all normal and "
-        "`strays score` this file."
+        f"{words}{meaning}. A file compared with itself cannot tell how many of its rows are odd: read the oddest, "
+        "judge some with `strays review`, or `strays fit` on texts that are all normal and `strays score` this file."
     )
