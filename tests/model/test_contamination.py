@@ -55,7 +55,8 @@ def test_the_interval_is_that_of_counting() -> None:
 
 def test_ends_and_what_cannot_be_told() -> None:
     assert estimate_contamination(0, 0, 100, 0.05) is None
-    assert estimate_contamination(3, 10, 10, 0.01) is None  # ten held-out texts know no p-value of 1 %
+    assert estimate_contamination(1, 1, 300, 0.05) is None  # one text is no pile, and not "100 % of the rows"
+    assert estimate_contamination(3, 100, 10, 0.01) is None  # ten held-out texts know no p-value of 1 %
     assert estimate_contamination(0, 50, 100, 0.05).high == 0
     assert estimate_contamination(50, 50, 100, 0.05).high == 1
     many = estimate_contamination(600_000, 10_000_000, 100_000, 0.05)

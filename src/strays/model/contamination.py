@@ -25,6 +25,8 @@ from dataclasses import dataclass
 
 # Chance of each end of the interval to be wrong.
 TAIL = 0.05
+# Fewer texts than this are no pile with a share of odd ones: each is odd or not.
+FEWEST = 20
 _LIKE_FITTED = "texts like those the model was fitted on"
 
 
@@ -56,7 +58,8 @@ class Contamination:
 
     def __str__(self) -> str:
         counts = (
-            f"{self.n_flagged:,} have a p-value of at most {self.rate:.2g}, {self.rate * self.n:,.0f} would by chance"
+            f"{self.n_flagged:,} {'has' if self.n_flagged == 1 else 'have'} a p-value of at most {self.rate:.2g}, "
+            f"{self.rate * self.n:,.0f} would by chance"
         )
         share, low, high = (_percent(share) for share in (self.share, self.low, self.high))
         if self.beyond_chance:
@@ -66,11 +69,11 @@ class Contamination:
 
 
 def estimate_contamination(n_flagged: int, n: int, n_held_out: int, rate: float) -> Contamination | None:
-    """From how many of n texts have a p-value up to a rate, by so many held-out normals; None where nothing can be."""
+    """From how many of n texts have a p-value up to a rate, by so many held-out normals; None if they are too few."""
     from scipy.stats import hypergeom  # slow to load, and seldom needed
 
     r = math.floor(rate * (n_held_out + 1) + 1e-9)
-    if not n or not 0 < r <= n_held_out:
+    if n < FEWEST or not 0 < r <= n_held_out:
         return None
     chance = r / (n_held_out + 1)
 
