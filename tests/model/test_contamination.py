@@ -69,6 +69,6 @@ def test_it_says_what_it_found() -> None:
         "of at most 0.05, 15 would by chance."
     )
     assert str(estimate_contamination(16, 300, 300, 0.05)) == (
-        "No more rows are odd than of texts like those the model was fitted on (at most 3 % are odder): 16 have a "
+        "No more rows are odd than among texts like those the model was fitted on (at most 3 % are odder): 16 have a "
         "p-value of at most 0.05, 15 would by chance."
     )

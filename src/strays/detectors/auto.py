@@ -98,7 +98,7 @@ class AutoDetector(Detector):
     n_set_aside_
         How many presumed normal rows were set aside for looking like the known anomalies.
     radius_
-        How near to each of the normals compared with a row is a copy of it, and as far from the others.
+        A row within this distance of a normal compared with is a copy of it, and gets the two distances of that one.
     weights_
         Of the parts, and of kernel and linear where they are above the mean of the normals.
     auc_, auc_of_distances_

@@ -1,11 +1,11 @@
 """Which presumed normal rows look like the known anomalies, and are better not taken for normal.
 
-Up to 5 % of the presumed normals, the highest-scoring, are set aside. Which of those depends on where the known
+At most the highest-scoring 5 % of the presumed normals are set aside. Which of those depends on where the known
 anomalies come from:
 
     known at random      those that rank above half of the known: hidden anomalies rank as the known do
-    found by searching   all: whoever judges the highest-scoring rows finds the easy anomalies, which all rank high, and
-                         what is still hidden ranks right below them, above no half of anything
+    found by searching   all: whoever judges the highest-scoring rows finds the easy anomalies, which all rank high.
+                         What is still hidden ranks right below them, and so not above half of the known
 
 Rows labelled normal tell of a search, as nobody finds anomalies alone. It has come to its end where as many rows are
 labelled normal as anomaly: the highest of the others are then as likely to be normal, and the first rule holds.

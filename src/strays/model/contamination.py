@@ -7,9 +7,9 @@ where at least r of the r + k highest of all are among the m:
 
     P(K0 <= k) = P(H >= r),   H hypergeometric: r + k draws from n + m texts, m of them held out
 
-Both samples are finite, and both count. Of n texts with s odd ones that are flagged, the other K - s are chance's. The
-interval holds each s for which neither tail of K0, among n - s texts, is below 5 %: it claims an odd text where there
-is none at most once in 20 times, whatever the scores look like.
+Both samples are finite, and both count. If s of the n texts are odd and flagged, the other K - s flags are due to
+chance. The interval holds each s for which neither tail of K0, among n - s texts, is below 5 %: it claims an odd text
+where there is none at most once in 20 times, whatever the scores look like.
 
 It takes held-out texts other than those scored. A file compared with itself has its own strays among the held-out ones:
 its p-values are spread evenly whatever is in it, and say nothing of how many there are. No shape of the scores does
@@ -65,7 +65,7 @@ class Contamination:
         if self.beyond_chance:
             return f"About {share} % of the rows ({low} to {high} %) are odder than {_LIKE_FITTED}: {counts}."
         at_most = f" (at most {high} % are odder)" if self.high else ""
-        return f"No more rows are odd than of {_LIKE_FITTED}{at_most}: {counts}."
+        return f"No more rows are odd than among {_LIKE_FITTED}{at_most}: {counts}."
 
 
 def estimate_contamination(n_flagged: int, n: int, n_held_out: int, rate: float) -> Contamination | None:

@@ -73,7 +73,7 @@ def test_score_says_what_share_is_odd_beyond_chance(model: Path, strays: Run, tm
     assert 0.2 < found["low"] < found["share"] < found["high"] < 0.5
     assert "% of the rows (" in strays(*call).err
     (tmp_path / "new.txt").write_text("\n".join(farm_texts(60)))
-    assert "No more rows are odd than of texts like those the model was fitted on" in strays(*call).err
+    assert "No more rows are odd than among texts like those the model was fitted on" in strays(*call).err
 
 
 def test_score_writes_parts_and_goes_on(file: Path, model: Path, strays: Run) -> None:
