@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from strays.errors import DataError, UsageError
+from strays.errors import DataError, StraysWarning, UsageError
 from strays.jobs.columns import NormalValues, shortened, shortened_apart
 from strays.jobs.corpus import read_corpus
 from strays.tables import Table
@@ -22,6 +22,12 @@ def corpus_of(texts: list[str] | None = None, *, asks: dict[str, Any] | None = N
 
 
 # ---- labels ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_column_without_any_label_is_said() -> None:
+    with pytest.warns(StraysWarning, match=r"pile.csv: column 'verdict' \(label_column\) is empty"):
+        corpus_of(verdict=[None, "", "NaN"], asks={"label_column": "verdict"})
+    assert corpus_of(verdict=[None, "normal"], asks={"label_column": "verdict"}).labels == [None, "normal"]
 
 
 @pytest.mark.parametrize(

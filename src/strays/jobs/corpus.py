@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strays.errors import DataError
+from strays.errors import DataError, StraysWarning
 from strays.jobs.columns import IdReader, LabelReader, NormalValues
 from strays.tables import Table, texts_of
 
@@ -77,6 +78,11 @@ def read_corpus(
     label_reader.require_all_seen()
     if n and not rows:
         raise _no_texts(table, text_column)
+    if label_column and not any(labels):
+        found = (
+            f"{table.name}: column {label_column!r:.60} ({{label_column}}) is empty, so that all rows are unlabelled"
+        )
+        warnings.warn(StraysWarning(found, param="label_column"), stacklevel=2)
     there = set(texts)
     missing = [text for text in known_texts if text not in there]
     shown = id_reader.usable(ids)

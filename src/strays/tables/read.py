@@ -77,7 +77,8 @@ def _nonempty(table: Table) -> Table:
             f"{table.name}: two columns are called {repeated[0]!r:.60}; give every column a name of its own"
         )
     if not table.columns or not any(len(batch) for batch in table.batches()):
-        raise NoRowsError(f"{table.name}: there are no rows in it; expected at least one")
+        below = " below its line of column names" if table.format in DELIMITERS else ""
+        raise NoRowsError(f"{table.name}: there are no rows in it{below}; expected at least one")
     return table
 
 

@@ -35,7 +35,7 @@ FLAGGING = {
         (["scan", "texts.csv", "--pooling", "max"], 2, "error: --pooling is 'max'; expected"),
         (["scan", "texts.csv", "--precision", "int4"], 2, "error: --precision is 'int4'; expected"),
         (["scan", "texts.csv", "--max-length", "2"], 2, "error: --max-length is 2; expected"),
-        (["scan", "texts.csv", "--known", "none.txt"], 1, "none.txt: no such file"),
+        (["scan", "texts.csv", "--known", "none.txt"], 1, "none.txt: no such file; --known expects a file"),
         (["scan", "texts.csv", "--strict"], 1, "row 11: there is no text"),
         (["scan", "texts.csv", "--out", "texts.csv"], 2, "is the input itself"),
         (["scan", "texts.csv", "--out", "out.txt"], 2, "cannot write txt"),

@@ -37,6 +37,8 @@ def test_scan_says_where_it_shows_all_rows(tiny_bert: Path, strays: Run, tmp_pat
     assert ran.out.startswith(f"All 42 rows in {tmp_path / 't.txt'}, oddest first, those alike on one line\n")
     ran = strays("scan", tmp_path / "t.txt", "--encoder", tiny_bert, "--top", 5)
     assert ran.out.startswith("The 5 oddest of 42 rows in")
+    ran = strays("scan", tmp_path / "t.txt", "--encoder", tiny_bert, "--top", 1)
+    assert ran.out.startswith("The oddest of 42 rows in")
 
 
 def test_scan_learns_from_known_anomalies_and_marks_them(

@@ -6,12 +6,13 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from strays.detectors import DETECTORS
-from strays.errors import Note, UsageError
+from strays.errors import DataError, Note, UsageError
 
 if TYPE_CHECKING:
     from strays.model import TextOutlierDetector
@@ -241,5 +242,9 @@ def known_texts(file: str | None, text_column: str | None) -> list[str]:
 
     if file is None:
         return []
+    if file != "-" and not Path(file).exists():
+        raise DataError(
+            f"{file}: no such file; --known expects a file of known anomalies, such as a txt with one a line"
+        )
     table = open_table(file, text_column=text_column)
     return read_texts(table, table.text_column(text_column if text_column in table.columns else None))

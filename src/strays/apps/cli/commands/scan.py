@@ -111,7 +111,7 @@ def _title(oddest: list[dict[str, Any]], n_rows: int, name: str) -> str:
     alike = ", those alike on one line" if n_alike else ""
     if len(oddest) + n_alike == n_rows > 1:
         return f"All {n_rows:,} rows in {name}, oddest first{alike}"
-    return f"The {len(oddest):,} oddest of {n_rows:,} rows in {name}{alike}"
+    return f"The {f'{len(oddest):,} ' if len(oddest) != 1 else ''}oddest of {n_rows:,} rows in {name}{alike}"
 
 
 def _flags_in_words(used: Threshold, n_flagged: int, n_texts: int) -> str:
