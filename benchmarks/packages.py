@@ -40,7 +40,7 @@ from benchmarks.common import RESULTS, write_json
 from benchmarks.labelling import choose
 from strays.apps.review.learner import Learner
 from strays.encoders import LoadedEncoder, load_encoder
-from strays.jobs.metrics import auc, mean_average_precision
+from strays.jobs.metrics import auc, fpr_at_tpr, mean_average_precision
 from strays.jobs.scan import scan_table
 from strays.model.labels import WORD
 from strays.studies.corpora import CorpusSpec, LabelledCorpus
@@ -171,17 +171,27 @@ def ranked(texts: list[str], y: np.ndarray, encoder: LoadedEncoder, ten_known: b
 
 
 def at_desk(texts: list[str], y: np.ndarray, encoder: LoadedEncoder, seed: int) -> Row:
-    """How many more strays a person finds in VERDICTS verdicts who starts with the known ones."""
+    """How many more strays a person finds in VERDICTS verdicts who starts with the known ones.
+
+    Also how well the rows unjudged in the end are ranked: with the known ones alone, and with all verdicts.
+    """
     learner = Learner(texts, encoder.encode(texts), encoder, random_state=seed)
     said = np.zeros(len(y), dtype=int)
     said[known_rows(y)] = -1
     answers: list[tuple[str, bool]] = []
+    first = ranking = learner.learn([WORD[int(label)] for label in said])
     while len(answers) < VERDICTS:
-        ranking = learner.learn([WORD[int(label)] for label in said])
         for question in choose("desk", ranking, learner.X, said, answers, seed):
             said[question.place] = y[question.place]
             answers.append((question.why, bool(y[question.place] < 0)))
-    return {"found": sum(hit for _, hit in answers)}
+        ranking = learner.learn([WORD[int(label)] for label in said])
+    unjudged = said == 0
+    row: Row = {"found": sum(hit for _, hit in answers)}
+    for name, scores in (("ten", first.anomaly_score), ("verdicts", ranking.anomaly_score)):
+        row[f"map_unjudged_{name}"] = round(mean_average_precision(y[unjudged], scores[unjudged]), 4)
+        row[f"auc_unjudged_{name}"] = round(auc(y[unjudged], scores[unjudged]), 4)
+        row[f"fpr80_unjudged_{name}"] = round(fpr_at_tpr(y[unjudged], scores[unjudged]), 4)
+    return row
 
 
 if __name__ == "__main__":
