@@ -187,6 +187,8 @@ def at_desk(texts: list[str], y: np.ndarray, encoder: LoadedEncoder, seed: int) 
         ranking = learner.learn([WORD[int(label)] for label in said])
     unjudged = said == 0
     row: Row = {"found": sum(hit for _, hit in answers)}
+    if not (y[unjudged] < 0).any():
+        return row
     for name, scores in (("ten", first.anomaly_score), ("verdicts", ranking.anomaly_score)):
         row[f"map_unjudged_{name}"] = round(mean_average_precision(y[unjudged], scores[unjudged]), 4)
         row[f"auc_unjudged_{name}"] = round(auc(y[unjudged], scores[unjudged]), 4)

@@ -172,6 +172,18 @@ def test_the_readmes_figures_and_their_page_are_those_of_the_results() -> None:
         assert path.read_text(encoding="utf-8") == text, path.name
 
 
+@committed
+def test_the_page_on_repeated_texts_is_that_of_the_rows_and_copies_cost_less_than_two_points() -> None:
+    from benchmarks import repeats, repeats_page
+
+    path = RESULTS / "repeats.jsonl"
+    assert repeats_page.PAGE.read_text(encoding="utf-8") == repeats_page.page(path)
+    rows = [row for row in map(json.loads, path.read_text().splitlines()) if row["version"] != "0.1"]
+    for kind in ("exact", "paraphrased"):
+        mean = {n: np.mean([row[f"{kind}_{n}"] for row in rows if row["method"] == "auto"]) for n in repeats.COPIES}
+        assert np.mean([mean[n] for n in repeats.COPIES[1:]]) > mean[1] - 2
+
+
 def test_the_desks_page_is_that_of_the_results() -> None:
     from benchmarks import desk_page
 

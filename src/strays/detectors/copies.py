@@ -27,7 +27,7 @@ from scipy.sparse.csgraph import connected_components
 
 # A group of at least this share of the rows, and of at least so many, is a class of normal rows that are alike.
 CLASS_SHARE, LEAST_CLASS = 1 / 20, 6
-# Chosen by leaving corpora out; see benchmarks/LOG.md.
+# Chosen on ten corpora; see benchmarks/LOG.md.
 LEAST_RADIUS, MOST_RADIUS = 0.4, 0.7
 # The outskirts are this share of the rows at the higher evenness and above, none at the lower; a row there is not
 # compared with where so many of its nearest rows are there, too.
