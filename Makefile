@@ -90,13 +90,16 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.marked_words --data "$(DATA)"
 	$(BIN)/python -m benchmarks.regret --data "$(DATA)" --corpora $(ENGLISH)
 	$(BIN)/python -m benchmarks.validity --data "$(DATA)" --corpora $(ENGLISH)
+	$(BIN)/python -m benchmarks.repeats --data "$(DATA)" --corpora $(ENGLISH)
+	$(BIN)/python -m benchmarks.repeats_speed
 	$(BIN)/strays study 5.1 5.2-ag --data "$(DATA)" --out benchmarks/results/paper
 
-# Write the pages of results (docs/paper.md, regret.md, speed.md, figures.md) and the figures in docs/review.md,
+# Write the pages of results (docs/paper.md, regret.md, repeats.md, speed.md, figures.md) and the figures in docs/review.md,
 # docs/operations.md and the README from the rows.
 page: $(INSTALLED)
 	$(BIN)/strays study --out benchmarks/results/paper --page docs/paper.md
 	$(BIN)/python -m benchmarks.regret --page
+	$(BIN)/python -m benchmarks.repeats --page
 	$(BIN)/python -m benchmarks.speed_page
 	$(BIN)/python -m benchmarks.desk_page
 	$(BIN)/python -m benchmarks.operations_page
