@@ -171,8 +171,10 @@ class AutoDetector(Detector):
         at_normals, at_known = self._fit_without(aside, normals, known)
         scores, n_normal = self._mixed(at_normals), int((~normals.presumed).sum())
         aside = set_aside(scores, self._mixed(at_known), normals.presumed, n_normal, self.searched)
+        if (normals.compared & ~aside).sum() < 2:
+            aside[:] = False
         self.n_set_aside_ = int(aside.sum())
-        if aside.any() and (normals.compared & ~aside).sum() >= 2:
+        if aside.any():
             self._fit_without(aside, normals, known)
 
     def _fit_without(self, aside: np.ndarray, normals: _Normals, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
