@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.common import RESULTS
 from strays.apps.review.learner import Learner, Ranking
-from strays.apps.review.questions import Question, choose_questions
+from strays.apps.review.questions import Question, choose_questions, near_copies
 from strays.encoders import Encoder, load_encoder
 from strays.model.labels import WORD
 from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
@@ -77,7 +77,7 @@ def run(corpus: LabelledCorpus, drawn: LabelledRows, encoder: Encoder, way: str,
             y[question.place] = drawn.y[question.place]
             judged.append((question.why, round(float(ranking.p_value[question.place]), 6), int(y[question.place] < 0)))
         if way != "fixed":
-            ranking = learner.learn([WORD[int(label)] for label in y])
+            ranking = learner.learn([WORD[int(label)] for label in y], y != 0)
         if len(judged) in LOOKS:
             found[len(judged)] = sum(hit for _, _, hit in judged)
             open_[len(judged)] = spread(ranking.p_value[y == 0])
@@ -96,7 +96,9 @@ def choose(
     """The next questions."""
     if way == "desk":
         rng = np.random.default_rng([seed, int((y != 0).sum())])
-        return choose_questions(ranking.anomaly_score, X, y, y == 0, EVERY, answers=answers, rng=rng)
+        score, none = ranking.anomaly_score, np.zeros(len(y), dtype=bool)
+        later = near_copies(score, y == 0, none) if ranking.model.detector_.copies_tie else None
+        return choose_questions(score, X, y, y == 0, EVERY, answers=answers, rng=rng, later=later)
     order = np.argsort(-ranking.anomaly_score, kind="stable")
     return [Question(int(row), "odd") for row in order[y[order] == 0][:EVERY]]
 

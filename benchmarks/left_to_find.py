@@ -20,6 +20,7 @@ from benchmarks.labelling import spread
 from benchmarks.more_labels import p_values
 from strays.apps.review.questions import choose_questions
 from strays.detectors import AutoDetector
+from strays.detectors.base import FOUND
 from strays.encoders import load_encoder
 from strays.studies.corpora import data_folder, load_corpus
 from strays.studies.protocol import pile
@@ -60,7 +61,7 @@ def run(X: np.ndarray, truth: np.ndarray, seed: int) -> Row:
     judged: list[tuple[str, float, int]] = []
     found, open_ = {}, {}
     while True:
-        scores = AutoDetector(searched=True).fit(X, y).anomaly_score(X)
+        scores = AutoDetector().fit(X, np.where(y < 0, FOUND, y)).anomaly_score(X)
         p_value = p_values(scores, y)
         if len(judged) in LOOKS:
             found[len(judged)] = int((y < 0).sum())

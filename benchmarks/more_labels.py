@@ -36,6 +36,7 @@ from benchmarks.labelling import spread
 from strays.apps.review.learner import MEMORY
 from strays.apps.review.questions import choose_questions
 from strays.detectors import AutoDetector
+from strays.detectors.base import FOUND
 from strays.encoders import load_encoder
 from strays.jobs.metrics import auc, fpr_at_tpr, mean_average_precision
 from strays.studies.corpora import data_folder, load_corpus
@@ -90,16 +91,16 @@ def run(X: np.ndarray, truth: np.ndarray, versions: dict[str, Scores], seed: int
     labels, open_ = {0: y.copy()}, {}
     judged: list[tuple[str, float, int]] = []
     while len(judged) < VERDICTS:
-        scores = AutoDetector(memory=MEMORY, searched=True).fit(desk, y).anomaly_score(desk)
+        scores = AutoDetector(memory=MEMORY).fit(desk, y).anomaly_score(desk)
         p_value = p_values(scores, y)
         if len(judged) in LOOKS[1:]:
             labels[len(judged)], open_[len(judged)] = y.copy(), spread(p_value[y == 0])
         answers, rng = [(why, bool(hit)) for why, _, hit in judged], np.random.default_rng([seed, len(judged)])
         for question in choose_questions(scores, desk, y, y == 0, EVERY, answers=answers, rng=rng):
-            y[question.place] = truth[question.place]
+            y[question.place] = FOUND if truth[question.place] < 0 else 1
             judged.append((question.why, round(float(p_value[question.place]), 6), int(truth[question.place] < 0)))
     labels[VERDICTS] = y
-    last = AutoDetector(memory=MEMORY, searched=True).fit(desk, y).anomaly_score(desk)
+    last = AutoDetector(memory=MEMORY).fit(desk, y).anomaly_score(desk)
     open_[VERDICTS] = spread(p_values(last, y)[y == 0])
     rows, answer = np.vstack([fresh, desk[y == 0]]), np.r_[answer, truth[y == 0]]
     quality: dict[str, dict[str, Row]] = {version: {} for version in versions}
@@ -138,15 +139,15 @@ def measures(y: np.ndarray, scores: np.ndarray) -> Row | None:
 
 
 def scores_now(X: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """By this version, as the desk fits it; with the ten alone, as anybody does."""
-    return AutoDetector(searched=bool((y > 0).any() or (y < 0).sum() > KNOWN)).fit(X, y).anomaly_score(rows)
+    """By this version, which tells the anomalies found at the desk from the first ten."""
+    return AutoDetector().fit(X, y).anomaly_score(rows)
 
 
 def scores_before(source: Path, X: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """By the version whose source this is."""
     with tempfile.TemporaryDirectory() as folder:
         given, out = f"{folder}/given.npz", f"{folder}/scores.npy"
-        np.savez(given, X=X, y=y, rows=rows)
+        np.savez(given, X=X, y=np.sign(y), rows=rows)
         env = {**os.environ, "PYTHONPATH": str(source)}
         subprocess.run([sys.executable, "-W", "ignore", "-c", EARLIER, given, out, str(source)], env=env, check=True)
         scores: np.ndarray = np.load(out)

@@ -1,6 +1,6 @@
 """Ten examples find the rest: one section of Debian's packages hidden among the others, by their descriptions alone.
 
-    python -m benchmarks.packages [--dump FILE] [--sections NAME ...] [--seeds 0 1 2] [--ways none ten desk]
+    python -m benchmarks.packages [--dump FILE] [--sections NAME ...] [--seeds 0 1 2] [--ways none ten desk half]
     python -m benchmarks.packages --write FOLDER
 
 The texts are the one-line descriptions in apt's own lists, as `apt-cache dumpavail` prints them: --dump reads such a
@@ -8,13 +8,15 @@ file, else the command is run, and where there is none the benchmark says so and
 
 A pile is 19,000 descriptions of other sections and 1,000 of one section, the strays, or all where it has fewer.
 Descriptions that occur twice count once; those of several sections are omitted. Each seed draws another pile and
-another ten strays that are known. Three ways through a pile:
+another ten strays that are known. Four ways through a pile:
 
     none   `strays scan`, as it comes
     ten    the same with the ten as `--known`
     desk   a person who starts with the ten judges 60 texts at the review desk; the section is the person
+    half   the same with every other text of the pile; the others, which the desk never saw, are ranked before and after
 
-MAP, AUC and the share of strays among the first 50 are, for both rankings, of the rows that are not the ten.
+MAP, AUC and the share of strays among the first 50 are, for the first two, of the rows that are not the ten. Beside
+`half` stands what as many strays are worth that are known at random.
 
 Writes results/packages.json; finished rows are skipped as long as the packages are the same. --write makes the pile of
 the first section and seed as files, to repeat it by hand: packages.csv, and known.txt with the ten.
@@ -38,7 +40,7 @@ import pyarrow as pa
 
 from benchmarks.common import RESULTS, write_json
 from benchmarks.labelling import choose
-from strays.apps.review.learner import Learner
+from strays.apps.review.learner import Learner, Ranking
 from strays.encoders import LoadedEncoder, load_encoder
 from strays.jobs.metrics import auc, fpr_at_tpr, mean_average_precision
 from strays.jobs.scan import scan_table
@@ -51,7 +53,7 @@ from strays.tables import Table
 SECTIONS = ("games", "science", "sound", "fonts", "gnome", "localization")
 NORMALS, SHARE = 19_000, 0.05
 KNOWN, FIRST, VERDICTS = 10, 50, 60
-WAYS = ("none", "ten", "desk")
+WAYS = ("none", "ten", "desk", "half")
 RESULT = RESULTS / "packages.json"
 
 
@@ -90,8 +92,7 @@ def main() -> None:
         if (section, seed, way) not in {(row["section"], row["seed"], row["way"]) for row in rows}:
             texts, y = draw(sections, section, seed)
             drawn = {"section": section, "seed": seed, "way": way, "texts": len(y), "strays": int((y < 0).sum())}
-            measured = at_desk(texts, y, encoder, seed) if way == "desk" else ranked(texts, y, encoder, way == "ten")
-            rows.append(drawn | measured)
+            rows.append(drawn | measure(way, texts, y, encoder, seed))
             print(rows[-1], flush=True)
             write_json(RESULT.name, {"date": datetime.now(UTC).date().isoformat()} | facts | {"rows": rows})
 
@@ -153,6 +154,13 @@ def write(folder: Path, sections: dict[str, str], texts: list[str], y: np.ndarra
 # ---- what is measured ------------------------------------------------------------------------------------------------
 
 
+def measure(way: str, texts: list[str], y: np.ndarray, encoder: LoadedEncoder, seed: int) -> Row:
+    """One way through one pile."""
+    if way == "desk":
+        return at_desk(texts, y, encoder, seed)
+    return at_half_a_desk(texts, y, encoder, seed) if way == "half" else ranked(texts, y, encoder, way == "ten")
+
+
 def ranked(texts: list[str], y: np.ndarray, encoder: LoadedEncoder, ten_known: bool) -> Row:
     """How well a scan ranks the rows of a pile that are not the known ones, whether it was told of those or not."""
     known = known_rows(y)
@@ -175,25 +183,49 @@ def at_desk(texts: list[str], y: np.ndarray, encoder: LoadedEncoder, seed: int) 
 
     Also how well the rows unjudged in the end are ranked: with the known ones alone, and with all verdicts.
     """
-    learner = Learner(texts, encoder.encode(texts), encoder, random_state=seed)
-    said = np.zeros(len(y), dtype=int)
-    said[known_rows(y)] = -1
+    before, after, said = verdicts(Learner(texts, encoder.encode(texts), encoder, random_state=seed), y, seed)
+    unjudged = said == 0
+    row: Row = {"found": int((said < 0).sum()) - KNOWN}
+    if (y[unjudged] < 0).any():
+        for name, ranking in (("ten", before), ("verdicts", after)):
+            row |= measures(f"unjudged_{name}", y[unjudged], ranking.anomaly_score[unjudged])
+    return row
+
+
+def at_half_a_desk(texts: list[str], y: np.ndarray, encoder: LoadedEncoder, seed: int) -> Row:
+    """How well the other half is ranked: with the known ones alone, with all verdicts, with as many known at random."""
+    X, here = encoder.encode(texts), np.arange(len(y)) % 2 == 0
+    learner = Learner(texts[::2], X[here], encoder, random_state=seed)
+    before, after, said = verdicts(learner, y[here], seed)
+    n_known = int((said < 0).sum())
+    at_random = np.zeros(len(said), dtype=int)
+    at_random[np.flatnonzero(y[here] < 0)[:n_known]] = -1
+    sample = learner.learn([WORD[int(label)] for label in at_random])
+    row: Row = {"found": n_known - KNOWN}
+    for name, ranking in (("ten", before), ("verdicts", after), ("sample", sample)):
+        row |= measures(f"fresh_{name}", y[~here], ranking.model.detector_.anomaly_score(X[~here]))
+    return row
+
+
+def verdicts(learner: Learner, y: np.ndarray, seed: int) -> tuple[Ranking, Ranking, np.ndarray]:
+    """A person at the desk: the ranking with the known strays, the one after VERDICTS verdicts, and all labels."""
+    known = np.zeros(len(y), dtype=int)
+    known[known_rows(y)] = -1
+    said = known.copy()
     answers: list[tuple[str, bool]] = []
     first = ranking = learner.learn([WORD[int(label)] for label in said])
     while len(answers) < VERDICTS:
         for question in choose("desk", ranking, learner.X, said, answers, seed):
             said[question.place] = y[question.place]
             answers.append((question.why, bool(y[question.place] < 0)))
-        ranking = learner.learn([WORD[int(label)] for label in said])
-    unjudged = said == 0
-    row: Row = {"found": sum(hit for _, hit in answers)}
-    if not (y[unjudged] < 0).any():
-        return row
-    for name, scores in (("ten", first.anomaly_score), ("verdicts", ranking.anomaly_score)):
-        row[f"map_unjudged_{name}"] = round(mean_average_precision(y[unjudged], scores[unjudged]), 4)
-        row[f"auc_unjudged_{name}"] = round(auc(y[unjudged], scores[unjudged]), 4)
-        row[f"fpr80_unjudged_{name}"] = round(fpr_at_tpr(y[unjudged], scores[unjudged]), 4)
-    return row
+        ranking = learner.learn([WORD[int(label)] for label in said], said != known)
+    return first, ranking, said
+
+
+def measures(name: str, y: np.ndarray, scores: np.ndarray) -> Row:
+    """MAP, AUC, and the share of normals above the 80 % of the strays that rank highest."""
+    found = {"map": mean_average_precision(y, scores), "auc": auc(y, scores), "fpr80": fpr_at_tpr(y, scores)}
+    return {f"{measure}_{name}": round(value, 4) for measure, value in found.items()}
 
 
 if __name__ == "__main__":

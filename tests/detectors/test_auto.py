@@ -11,7 +11,8 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 
 from strays.detectors import AutoDetector, NearestNormals, kernel_ridge
-from strays.detectors.auto import PARTS
+from strays.detectors.auto import PARTS, _Normals
+from strays.detectors.base import FOUND
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
 from strays.jobs.metrics import auc
 
@@ -59,23 +60,45 @@ def test_the_ridge_is_a_gaussian_process_mean() -> None:
 def test_left_out_predictions_are_those_of_a_refit(function) -> None:
     rng = np.random.default_rng(1)
     X, t = torch.from_numpy(rng.normal(size=(40, 3))), torch.from_numpy(rng.normal(size=40))
-    whole = kernel_ridge.fit_ridge(function(kernel_ridge.squared_distances(X, X)), t, 0.3)
+    weight = torch.from_numpy(rng.uniform(0.2, 5, size=40))
+    whole = kernel_ridge.fit_ridge(function(kernel_ridge.squared_distances(X, X)), t, 0.3, weight)
     for i in (0, 17, 39):
         rest = torch.arange(40) != i
-        refit = kernel_ridge.fit_ridge(function(kernel_ridge.squared_distances(X[rest], X[rest])), t[rest], 0.3)
+        K = function(kernel_ridge.squared_distances(X[rest], X[rest]))
+        refit = kernel_ridge.fit_ridge(K, t[rest], 0.3, weight[rest])
         at_i = function(kernel_ridge.squared_distances(X[i : i + 1], X[rest])) @ refit.coefficients
         assert float(whole.left_out[i]) == pytest.approx(float(at_i[0]), abs=1e-9)
 
 
-def test_left_out_log_odds_are_nearly_those_of_refits() -> None:
+def test_a_row_of_weight_two_is_two_rows() -> None:
+    normal, first, second = (rows[:30] for rows in kinds(30, 6))
+    X, twice, t = np.vstack([normal, first]), np.vstack([normal, first, first]), np.r_[np.zeros(30), np.ones(60)]
+    weight = np.r_[np.ones(30), np.full(30, 2.0)]
+    np.testing.assert_allclose(
+        logistic_regression(X, t[:60] > 0, 1.0, weight), logistic_regression(twice, t > 0, 1.0), atol=1e-3
+    )
+    at = []
+    for rows, counts in ((X, weight), (twice, np.ones(90))):
+        given = torch.from_numpy(rows)
+        K = kernel_ridge.gauss(kernel_ridge.squared_distances(given, given))
+        ridge = kernel_ridge.fit_ridge(K, torch.from_numpy(t[: len(rows)]), 0.5, torch.from_numpy(counts))
+        at.append(
+            kernel_ridge.gauss(kernel_ridge.squared_distances(torch.from_numpy(second), given)) @ ridge.coefficients
+        )
+    np.testing.assert_allclose(at[0], at[1], atol=1e-9)
+
+
+@pytest.mark.parametrize("heaviest", [1.0, 3.0])
+def test_left_out_log_odds_are_nearly_those_of_refits(heaviest: float) -> None:
     normal, first, _ = kinds(80, 6)
     X, anomalous = np.vstack([normal, first[:20]]), np.r_[np.zeros(80), np.ones(20)].astype(bool)
-    fitted = logistic_regression(X, anomalous, C=1.0)
-    approximate = left_out_log_odds(X, anomalous, fitted, C=1.0)
+    weight = np.r_[np.ones(80), np.linspace(1, heaviest, 20)]
+    fitted = logistic_regression(X, anomalous, 1.0, weight)
+    approximate = left_out_log_odds(X, anomalous, fitted, 1.0, weight)
     exact = []
     for i in range(100):
         rest = np.arange(100) != i
-        head = LogisticRegression(C=1.0, max_iter=1000, tol=1e-8).fit(X[rest], anomalous[rest])
+        head = LogisticRegression(C=1.0, max_iter=1000, tol=1e-8).fit(X[rest], anomalous[rest], weight[rest])
         exact.append(X[i] @ head.coef_[0] + fitted[-1])
     in_sample = X @ fitted[:-1] + fitted[-1]
     assert np.abs(approximate - exact).max() < 0.5 * np.abs(in_sample - exact).max()
@@ -120,8 +143,9 @@ def test_normal_training_rows_score_as_if_they_had_not_been_seen() -> None:
     whole = AutoDetector().fit(X, y)
     at_training = whole._features(X[:120])
     without = AutoDetector().fit(X[1:], y[1:])
-    without.center_, without.scale_, without.rows_ = whole.center_, whole.scale_, without.rows_.copy()
-    without._fit_parts()
+    without.center_, without.scale_ = whole.center_, whole.scale_
+    one = np.ones(119, dtype=bool)
+    without._fit_without(~one, _Normals(X[1:120], ~one, one, one, np.zeros(119)), X[120:], np.ones(10))
     np.testing.assert_allclose(at_training[0, :3], without._features(X[:1])[0, :3], atol=1e-5)
     assert at_training[0, 3] == pytest.approx(without._features(X[:1])[0, 3], abs=0.05)
     assert whole.anomaly_score(X[:120]).mean() == pytest.approx(0, abs=1e-6)
@@ -208,10 +232,10 @@ def searched_by_hand(seed: int) -> tuple[float, float]:
     y = np.r_[np.zeros(500), -np.ones(10), np.zeros(50)].astype(int)
     first = AutoDetector().fit(X, y).anomaly_score(fresh)
     for _ in range(4):
-        scores = AutoDetector(searched=True).fit(X, y).anomaly_score(X)
+        scores = AutoDetector().fit(X, y).anomaly_score(X)
         oddest = np.argsort(np.where(y == 0, -scores, np.inf))[:5]
-        y[oddest] = truth[oddest]
-    return auc(answer, first), auc(answer, AutoDetector(searched=True).fit(X, y).anomaly_score(fresh))
+        y[oddest] = np.where(truth[oddest] < 0, FOUND, 1)
+    return auc(answer, first), auc(answer, AutoDetector().fit(X, y).anomaly_score(fresh))
 
 
 def test_anomalies_found_by_searching_do_not_make_the_hidden_ones_normal() -> None:
@@ -220,8 +244,27 @@ def test_anomalies_found_by_searching_do_not_make_the_hidden_ones_normal() -> No
     assert after > before - 0.002
 
 
+def test_many_found_of_one_kind_do_not_drown_the_few_known_of_all_kinds() -> None:
+    """Ten known at random are of both kinds, sixty found by searching of the easier one."""
+    before, after, unaware = [], [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        normal, easy, hard = rng.normal(size=(900, 12)), 0.5 * rng.normal(size=(200, 12)), rng.normal(size=(200, 12))
+        easy[:, 0] += 6
+        hard[:, 1] += 2.5
+        X = np.vstack([normal[:500], easy[:65], hard[:5]])
+        y = np.r_[np.zeros(500), np.full(5, -1), np.full(60, FOUND), np.full(5, -1)].astype(int)
+        fresh, answer = np.vstack([normal[500:], easy[65:], hard[5:]]), np.r_[np.ones(400), -np.ones(330)].astype(int)
+        first = (y == 0) | (y == -1)
+        before.append(auc(answer, AutoDetector().fit(X[first], y[first]).anomaly_score(fresh)))
+        after.append(auc(answer, AutoDetector().fit(X, y).anomaly_score(fresh)))
+        unaware.append(auc(answer, AutoDetector().fit(X, np.sign(y)).anomaly_score(fresh)))
+    assert np.mean(after) > np.mean(unaware) + 0.01
+    assert np.mean(after) > np.mean(before) - 0.01
+
+
 def test_a_search_is_told_by_the_rows_labelled_normal_until_they_are_as_many() -> None:
-    """A label column of somebody who judged the oddest rows is enough; no need to say `searched`."""
+    """A label column of somebody who judged the oddest rows is enough; no need to say which were found."""
     normal, first, _ = kinds(400, shift=5.0)
     X = np.vstack([normal, first[:40], first[40:60] + 3])  # forty hidden, the twenty farthest known
     y = np.r_[np.zeros(440), -np.ones(20)].astype(int)
@@ -232,7 +275,7 @@ def test_a_search_is_told_by_the_rows_labelled_normal_until_they_are_as_many() -
     assert max(n[0], n[2]) < 5
     assert n[1] >= 20
     y[:20] = 0
-    assert AutoDetector(searched=True).fit(X, y).n_set_aside_ >= 20
+    assert AutoDetector().fit(X, np.where(y < 0, FOUND, y)).n_set_aside_ >= 20
 
 
 # ---- in words --------------------------------------------------------------------------------------------------------

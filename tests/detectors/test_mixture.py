@@ -56,11 +56,18 @@ def test_it_reports_the_auc_of_the_left_out_anomalies() -> None:
         assert reported == pytest.approx(100 * auc(truth, np.r_[normal @ weights, anomaly @ weights]))
 
 
-@given(st.lists(st.integers(-3, 3), min_size=1, max_size=30), st.lists(st.integers(-3, 3), min_size=1, max_size=10))
-def test_auc_counts_ties_half(normal: list[int], anomaly: list[int]) -> None:
-    truth = np.r_[np.ones(len(normal)), -np.ones(len(anomaly))].astype(int)
-    ours = mixture._auc(np.array([normal], dtype=float), np.array([anomaly], dtype=float))
-    assert ours[0] == pytest.approx(100 * auc(truth, np.array(normal + anomaly, dtype=float)))
+@given(
+    st.lists(st.integers(-3, 3), min_size=1, max_size=30),
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(1, 3)), min_size=1, max_size=10),
+)
+def test_auc_counts_ties_half_and_heavy_anomalies_several_times(
+    normal: list[int], anomalies: list[tuple[int, int]]
+) -> None:
+    anomaly, counts = np.array(anomalies, dtype=float).T
+    repeated = np.repeat(anomaly, counts.astype(int))
+    truth = np.r_[np.ones(len(normal)), -np.ones(len(repeated))].astype(int)
+    ours = mixture._auc(np.array([normal], dtype=float), anomaly[None], counts)
+    assert ours[0] == pytest.approx(100 * auc(truth, np.r_[np.array(normal, dtype=float), repeated]))
 
 
 def test_features_that_never_vary_are_no_problem() -> None:

@@ -13,7 +13,8 @@ normal training rows score, so that a corpus can be ranked by the model fitted o
 
 Some presumed normal rows are left out of the two distances, because they may be anomalies that vouch for their like:
 all but one of a small group of copies, and rows at the outskirts that have each other for neighbours (copies.py). Rows
-that rank among the known anomalies are set aside (set_aside.py), and all parts fitted once more without them.
+that rank among the known anomalies are set aside (set_aside.py), and all parts fitted once more without them. Known
+anomalies that were found by searching count for what they stand for (found_by_search.py).
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from sklearn.utils._param_validation import Interval
 from strays.detectors import kernel_ridge, mixture
 from strays.detectors.array_spec import WHOLE, ArraySpec
 from strays.detectors.auto_in_words import in_words
-from strays.detectors.base import COUNT, EMBEDDED, Detector
+from strays.detectors.auto_parts import PARTS, fit_parts
+from strays.detectors.base import COUNT, EMBEDDED, FOUND, Detector
 from strays.detectors.copies import EQUAL, find_groups, outskirts, unit_of_length
-from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
+from strays.detectors.found_by_search import first_weights, weights_of_known
 from strays.detectors.sampling import different, evenly, evenly_by_label
 from strays.detectors.set_aside import set_aside
 from strays.detectors.threads import few_threads
@@ -41,8 +43,6 @@ from strays.errors import ModelError
 if TYPE_CHECKING:
     import torch
 
-PARTS = ("nearest", "field", "kernel", "linear")
-FIELD_PENALTY, KERNEL_PENALTY = 1.0, 0.5
 # Rows scored together: on a CPU few, so that their distances stay in its cache.
 ROWS_AT_ONCE, ROWS_ON_GPU = 512, 16_384
 
@@ -57,6 +57,13 @@ class _Normals(NamedTuple):
     counted: np.ndarray
     compared: np.ndarray
     radius: np.ndarray
+
+
+class _Known(NamedTuple):
+    """Known anomalies, and which of them were found by searching."""
+
+    X: np.ndarray
+    found: np.ndarray
 
 
 class _Compared(NamedTuple):
@@ -85,9 +92,6 @@ class AutoDetector(Detector):
     memory
         Most normal rows, and most known anomalies, that are kept to compare with: of more, evenly spaced ones, half of
         them rows labelled normal where there are as many.
-    searched
-        Whether the known anomalies were found by judging the highest-scoring rows, as at the review desk, and more like
-        them are hidden among the unlabelled ones. Rows labelled normal say so too, where they are the fewer.
 
     Attributes
     ----------
@@ -117,17 +121,14 @@ class AutoDetector(Detector):
 
     n_neighbors: int = 5
     memory: int = 4096
-    searched: bool = False
     flag_rate: float = 0.05
 
     _parameter_constraints: ClassVar = {
         **Detector._parameter_constraints,
         "n_neighbors": [COUNT],
         "memory": [Interval(Integral, 2, None, closed="left")],
-        "searched": ["boolean"],
     }
     left_out_scores: ClassVar = True
-    added_params: ClassVar = {"searched": False}
     _state: ClassVar = {
         "rows_": EMBEDDED,
         "n_normals_": ArraySpec((), WHOLE, low=2),
@@ -154,76 +155,56 @@ class AutoDetector(Detector):
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         self.n_known_ = int((y < 0).sum())
         kept = different(X, evenly_by_label(y, self.memory), np.flatnonzero(y >= 0))
-        normals, known = X[kept], X[evenly(np.flatnonzero(y < 0), self.memory)]
+        anomalies = evenly(np.flatnonzero(y < 0), self.memory)
+        normals, known = X[kept], _Known(X[anomalies], y[anomalies] == FOUND)
         self.center_ = normals.mean(axis=0, dtype=np.float64)
         self.scale_ = unit_of_length(normals)
         presumed = y[kept] == 0
-        with few_threads(len(normals) + len(known)):
+        with few_threads(len(normals) + len(anomalies)):
             Z = (normals - self.center_) / self.scale_
             groups = find_groups(Z, trusted=~presumed)
             compared = groups.kept.copy()
             compared[compared] = ~outskirts(Z[compared], presumed[compared], groups.evenness)
             self._fit_and_weigh(_Normals(normals, presumed, groups.kept, compared, groups.radius), known)
 
-    def _fit_and_weigh(self, normals: _Normals, known: np.ndarray) -> None:
-        """Fit the parts and weigh them; again without those rows that look like known anomalies."""
-        aside = np.zeros(len(normals.X), dtype=bool)
-        at_normals, at_known = self._fit_without(aside, normals, known)
-        scores, n_normal = self._mixed(at_normals), int((~normals.presumed).sum())
-        aside = set_aside(scores, self._mixed(at_known), normals.presumed, n_normal, self.searched)
+    def _fit_and_weigh(self, normals: _Normals, known: _Known) -> None:
+        """Fit the parts and weigh them; again with what that tells of normals and of known anomalies."""
+        aside, counts = np.zeros(len(normals.X), dtype=bool), first_weights(known.found)
+        at_normals, at_known = self._fit_without(aside, normals, known.X, counts)
+        scores, known_scores, n_normal = self._mixed(at_normals), self._mixed(at_known), int((~normals.presumed).sum())
+        aside = set_aside(scores, known_scores, normals.presumed, n_normal, searched=bool(known.found.any()))
         if (normals.compared & ~aside).sum() < 2:
             aside[:] = False
         self.n_set_aside_ = int(aside.sum())
-        if aside.any():
-            self._fit_without(aside, normals, known)
+        settled = weights_of_known(known_scores, known.found)
+        if aside.any() or (settled != counts).any():
+            self._fit_without(aside, normals, known.X, settled)
 
-    def _fit_without(self, aside: np.ndarray, normals: _Normals, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Fit and weigh the parts without some normals; their left-out values at all normals and at the known."""
+    def _fit_without(
+        self, aside: np.ndarray, normals: _Normals, known: np.ndarray, counts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Fit and weigh the parts without some normals; their left-out values at all normals and at the known.
+
+        `counts` is how much each known anomaly counts.
+        """
+        import torch
+
         first = np.flatnonzero(normals.compared & ~aside)
         # The others tell the heads what is normal; without known anomalies there are none.
         then = np.flatnonzero(~normals.compared & ~aside)[: None if len(known) else 0]
         rows = np.r_[first, then]
         self.rows_ = np.vstack([normals.X[rows], known]).astype(np.float32)
         self.n_normals_, self.n_compared_, self.radius_ = len(rows), len(first), normals.radius[first]
-        at_known = self._fit_parts()
+        given = self._placed(self.rows_), self.n_normals_, torch.from_numpy(self.radius_), torch.from_numpy(counts)
+        fitted = fit_parts(*given, n_neighbors=self.n_neighbors)
+        self.field_, self.kernel_, self.linear_ = fitted.field.numpy(), fitted.kernel.numpy(), fitted.linear
+        self.left_out_ = fitted.left_out[: self.n_normals_].numpy()
+        at_known = fitted.left_out[self.n_normals_ :].numpy()
         at_normals = self._features(normals.X)
-        self._weigh(at_normals[normals.counted], at_known)
+        self._weigh(at_normals[normals.counted], at_known, counts)
         return at_normals, at_known
 
-    def _fit_parts(self) -> np.ndarray:
-        """Fit the four parts; their left-out values at the known anomalies, and, kept, at the normals."""
-        import torch
-
-        n, m = self.n_normals_, self.n_compared_
-        Z = self._placed(self.rows_)
-        D = kernel_ridge.squared_distances(Z, Z)
-        D.fill_diagonal_(0)
-        is_normal = torch.arange(len(Z)) < n
-        left_out = torch.zeros(len(Z), len(PARTS), dtype=torch.float64)
-        others = D[:, :m].sqrt()
-        others.diagonal().fill_(torch.inf)  # no row is its own neighbour
-        distance, nearest = others.topk(min(self.n_neighbors, m - 1), largest=False)
-        left_out[:, 0] = distance.mean(1)
-        used = torch.cat([torch.arange(m), torch.arange(n, len(Z))])
-        K = kernel_ridge.laplace(D[:, used])
-        field = kernel_ridge.fit_ridge(K[used], is_normal[used].double(), FIELD_PENALTY)
-        left_out[:, 1] = -(K @ field.coefficients)
-        left_out[used, 1] = -field.left_out
-        copies = m + torch.nonzero(distance[m:n, 0] <= torch.from_numpy(self.radius_)[nearest[m:n, 0]])[:, 0]
-        left_out[copies, :2] = left_out[nearest[copies, 0], :2]
-        self.field_ = torch.zeros(len(Z), dtype=torch.float64).index_copy(0, used, field.coefficients).numpy()
-        self.kernel_, self.linear_ = np.zeros(len(Z)), np.zeros(Z.shape[1] + 1)
-        if n < len(Z):
-            head = kernel_ridge.fit_ridge(kernel_ridge.gauss(D), 1 - 2 * is_normal.double(), KERNEL_PENALTY)
-            left_out[:, 2] = head.left_out
-            self.kernel_ = head.coefficients.numpy()
-            rows, anomalous = Z.numpy(), ~is_normal.numpy()
-            self.linear_ = logistic_regression(rows, anomalous, C=1.0)
-            left_out[:, 3] = torch.from_numpy(left_out_log_odds(rows, anomalous, self.linear_, C=1.0))
-        self.left_out_ = left_out[:n].numpy()
-        return left_out[n:].numpy()
-
-    def _weigh(self, at_normals: np.ndarray, at_known: np.ndarray) -> None:
+    def _weigh(self, at_normals: np.ndarray, at_known: np.ndarray, counts: np.ndarray) -> None:
         self.location_ = at_normals.mean(axis=0)
         deviation = at_normals.std(axis=0)
         # Both distances are lengths of one space already; the heads' units are their own.
@@ -231,7 +212,7 @@ class AutoDetector(Detector):
         normals, known = self._standardised(at_normals), self._standardised(at_known)
         self.auc_ = self.auc_of_distances_ = float("nan")
         if len(known):
-            found = mixture.mix(normals, known)
+            found = mixture.mix(normals, known, counts)
             self.weights_, self.auc_, self.auc_of_distances_ = found.weights, found.auc, found.auc_of_distances
         else:
             self.weights_ = mixture.distances_alone(normals)

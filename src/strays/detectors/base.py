@@ -5,10 +5,11 @@
     decision_function   = score_samples - offset_              negative is flagged
     predict             = +1 where decision_function >= 0, else -1
 
-A detector sees embeddings and labels, never a text. Labels are +1 (normal), -1 (anomaly) and 0 (unlabelled, presumed
-normal). A detector is a dataclass whose fields are its parameters, as scikit-learn's get_params and clone expect. It
-writes `_fit(X, y)` and `_anomaly_score(X)` and names the arrays that make up its fitted state in `_state`, with what
-they must be, from which it can be saved and restored without pickle.
+A detector sees embeddings and labels, never a text. Labels are +1 (normal), -1 (anomaly), -2 (anomaly found by judging
+the highest-scoring rows) and 0 (unlabelled, presumed normal). A detector is a dataclass whose fields are its
+parameters, as scikit-learn's get_params and clone expect. It writes `_fit(X, y)` and `_anomaly_score(X)` and names the
+arrays that make up its fitted state in `_state`, with what they must be, from which it can be saved and restored
+without pickle.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ FLAG_RATE = Interval(Real, 0, 0.5, closed="neither")
 COUNT = Interval(Integral, 1, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+# The label of an anomaly that was found by judging the highest-scoring rows.
+FOUND = -2
 # Rows kept to compare with, as many as there are features wide.
 EMBEDDED = ArraySpec(("n", "d"), FLOATS, -LARGEST_EMBEDDED, LARGEST_EMBEDDED, fewest=2)
 _COMMON_STATE = {"offset_": ArraySpec(), "n_features_in_": ArraySpec((), WHOLE, low=1, high=2**31)}
@@ -61,16 +64,16 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     comparable_fits: ClassVar[bool] = True
     # Whether presumed normal training rows get the scores they would have if they had not been trained on.
     left_out_scores: ClassVar[bool] = False
-    # Parameters that models saved by version 0.1 have not, and their defaults: saved where they differ, so that those
-    # models keep their fingerprints.
-    added_params: ClassVar[dict[str, Any]] = {}
 
     flag_rate: float
     offset_: float
     n_features_in_: int
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn what is normal from rows X (n, d) and labels y: +1 normal, -1 anomaly, 0 or no y at all: unlabelled."""
+        """Learn what is normal from rows X (n, d) and labels y: +1 normal, -1 anomaly, 0 or no y at all: unlabelled.
+
+        -2 is an anomaly that was found by judging the highest-scoring rows, as at the review desk.
+        """
         self._validate_params()
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a fit that fails leaves nothing to score with
@@ -188,7 +191,7 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
 
 
 def check_labels(y: Any, n: int) -> np.ndarray:
-    """Labels as an int8 array of +1, -1 and 0; no labels at all are n zeros.
+    """Labels as an int8 array of +1, -1, FOUND and 0; no labels at all are n zeros.
 
     scikit-learn's contract lets any numbers arrive as y. Those other than the three are taken by their sign, with a
     warning, since refusing them would break every tool that passes class numbers along.
@@ -206,7 +209,7 @@ def check_labels(y: Any, n: int) -> np.ndarray:
     if not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise DataError(f"y[{row}] is {y[row]}; expected +1 (normal), -1 (anomaly) or 0 (unlabelled)")
-    labels = np.sign(y).astype(np.int8)
+    labels = np.where(y == FOUND, FOUND, np.sign(y)).astype(np.int8)
     if (labels != y).any():
         found = ", ".join(f"{v:g}" for v in np.unique(y[labels != y])[:5])
         warnings.warn(

@@ -1,6 +1,8 @@
 """Kernel ridge regression whose left-out predictions cost nothing more than the fit.
 
-    f = sum_j a_j k(x, x_j),  a = (K + s I)^-1 t,  f without row i at x_i = t_i - a_i / [(K + s I)^-1]_ii
+    f = sum_j a_j k(x, x_j),  a = A^-1 t,  A = K + s W^-1,  f without row i at x_i = t_i - a_i / [A^-1]_ii
+
+W is diagonal and holds how much each row counts, which is 1 unless it is said.
 
 Far from all rows f is zero: neither what was seen of normal texts nor of anomalies says anything there.
 
@@ -40,12 +42,12 @@ class Ridge:
     left_out: torch.Tensor
 
 
-def fit_ridge(K: torch.Tensor, targets: torch.Tensor, penalty: float) -> Ridge:
-    """Fit to targets t of the rows whose kernel matrix is K, with s = penalty; K is used up."""
+def fit_ridge(K: torch.Tensor, targets: torch.Tensor, penalty: float, weight: torch.Tensor | None = None) -> Ridge:
+    """Fit to targets t of the rows whose kernel matrix is K, with s = penalty and weights W; K is used up."""
     import torch
 
-    K.diagonal().add_(penalty)
-    # R'R = (K + s I)^-1. torch.cholesky_inverse, which gives the same, takes eight times as long.
+    K.diagonal().add_(penalty if weight is None else penalty / weight)
+    # R'R = A^-1. torch.cholesky_inverse, which gives the same, takes eight times as long.
     root = torch.linalg.solve_triangular(torch.linalg.cholesky(K), torch.eye(len(K), dtype=K.dtype), upper=False)
     coefficients = root.T @ (root @ targets)
     return Ridge(coefficients, targets - coefficients / torch.linalg.vector_norm(root, dim=0) ** 2)

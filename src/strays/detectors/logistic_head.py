@@ -63,22 +63,26 @@ class LogisticHead(Detector):
         return np.sqrt(network.squared_distance(X, self.center_))
 
 
-def logistic_regression(X: np.ndarray, anomalous: np.ndarray, C: float) -> np.ndarray:
-    """(w, b) in one array, for rows of which some are anomalous."""
-    head = LogisticRegression(C=C, max_iter=1000).fit(X, anomalous)
+def logistic_regression(X: np.ndarray, anomalous: np.ndarray, C: float, weight: np.ndarray | None = None) -> np.ndarray:
+    """(w, b) in one array, for rows of which some are anomalous; `weight` is how much each row counts, else 1."""
+    head = LogisticRegression(C=C, max_iter=1000).fit(X, anomalous, sample_weight=weight)
     return np.r_[head.coef_[0], head.intercept_]
 
 
-def left_out_log_odds(X: np.ndarray, anomalous: np.ndarray, fitted: np.ndarray, C: float) -> np.ndarray:
+def left_out_log_odds(
+    X: np.ndarray, anomalous: np.ndarray, fitted: np.ndarray, C: float, weight: np.ndarray | None = None
+) -> np.ndarray:
     """What logistic_regression would say of each row had it not seen that row, to first order and with the same b.
 
-    One Newton step of w away from the fit with all rows: eta_i + C (p_i - t_i) q_i / (1 - C p_i (1 - p_i) q_i), q_i =
-    x_i^T H^-1 x_i, H the Hessian (Pregibon, "Logistic Regression Diagnostics", 1981). b ranks no row above another, but
-    would fall with every anomaly left out, and so make each look more normal than it is.
+    One Newton step of w away from the fit with all rows: eta_i + c_i (p_i - t_i) q_i / (1 - c_i p_i (1 - p_i) q_i),
+    c_i = C times the weight of the row, q_i = x_i^T H^-1 x_i, H the Hessian (Pregibon, "Logistic Regression
+    Diagnostics", 1981). b ranks no row above another, but would fall with every anomaly left out, and so make each look
+    more normal than it is.
     """
     eta = X @ fitted[:-1] + fitted[-1]
     p = expit(eta)
-    curvature = C * p * (1 - p)
+    c = C if weight is None else C * weight
+    curvature = c * p * (1 - p)
     H = np.eye(X.shape[1]) + (X * curvature[:, None]).T @ X
     q = np.einsum("ij,ij->i", X @ np.linalg.inv(H), X)
-    return eta + C * (p - anomalous) * q / (1 - curvature * q)
+    return eta + c * (p - anomalous) * q / (1 - curvature * q)

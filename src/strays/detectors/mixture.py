@@ -8,7 +8,8 @@ final weights average all mixtures:
     weight of M ~ exp((sqrt(m) AUC(M) - P(M)) / T),  P(M) = a prior that prefers w = 1/2, h+, and a and l near 1
 
 so that one known anomaly moves the weights a little and a hundred leave nearly the best mixture (Dalalyan and Tsybakov,
-"Aggregation by Exponential Weighting", 2008).
+"Aggregation by Exponential Weighting", 2008). Known anomalies may count differently (found_by_search.py): AUC(M) is a
+weighted mean then, and m the number of equal ones that would say as much, (sum of weights)^2 / sum of their squares.
 """
 
 from __future__ import annotations
@@ -50,18 +51,23 @@ def distances_alone(normals: np.ndarray) -> np.ndarray:
     return _scaled(np.array([1.0, 1, 0, 0, 0, 0]), np.cov(normals, rowvar=False))
 
 
-def mix(normals: np.ndarray, anomalies: np.ndarray) -> Mixture:
-    """The averaged weights, from left-out features (rows of with_bounded_heads) of normals and of known anomalies."""
+def mix(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray | None = None) -> Mixture:
+    """The averaged weights, from left-out features (rows of with_bounded_heads) of normals and of known anomalies.
+
+    `counts` is how much each anomaly counts, else 1.
+    """
+    counts = np.ones(len(anomalies)) if counts is None else counts
     covariance = np.cov(normals, rowvar=False)
     candidates, penalties = zip(*_candidates(covariance), strict=True)
     V = np.array(candidates)  # (mixtures, features)
     ranked = normals[np.linspace(0, len(normals) - 1, min(len(normals), NORMALS_RANKED)).astype(int)]
-    auc = _auc(V @ ranked.T, V @ anomalies.T)
-    odds = (np.sqrt(len(anomalies)) * auc - PRIOR * np.array(penalties)) / TEMPERATURE
+    auc = _auc(V @ ranked.T, V @ anomalies.T, counts)
+    m = counts.sum() ** 2 / (counts**2).sum()
+    odds = (np.sqrt(m) * auc - PRIOR * np.array(penalties)) / TEMPERATURE
     share = np.exp(odds - odds.max())
     alone = distances_alone(normals)
     weights = share @ V / share.sum()
-    both = _auc(np.array([weights, alone]) @ ranked.T, np.array([weights, alone]) @ anomalies.T)
+    both = _auc(np.array([weights, alone]) @ ranked.T, np.array([weights, alone]) @ anomalies.T, counts)
     return Mixture(weights, float(both[0]), float(both[1]))
 
 
@@ -88,10 +94,10 @@ def _octaves(ratio: float) -> float:
     return abs(float(np.log2(max(ratio, 1 / 16))))
 
 
-def _auc(normals: np.ndarray, anomalies: np.ndarray) -> np.ndarray:
+def _auc(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """For each row of scores the percentage of normals below an anomaly; ties count half."""
     out = np.empty(len(normals))
     for i, (normal, anomaly) in enumerate(zip(np.sort(normals), anomalies, strict=True)):
         below = np.searchsorted(normal, anomaly, "left") + np.searchsorted(normal, anomaly, "right")
-        out[i] = 50 * below.mean() / len(normal)
+        out[i] = 50 * np.average(below, weights=counts) / len(normal)
     return out

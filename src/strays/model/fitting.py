@@ -7,12 +7,14 @@ not compare from fit to fit, a share is held out once for all. calibration.py sa
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import clone
 
 from strays.detectors import DETECTORS, Detector, detector_class
+from strays.detectors.base import FOUND
 from strays.encoders import Encoder, Progress
 from strays.errors import DataError, UsageError
 from strays.model.calibration import MOST_KEPT
@@ -80,6 +82,23 @@ def check_settings(held_out: float | None, keep_examples: int) -> None:
         raise UsageError(f"{{held_out}} is {held_out}; must be strictly between 0 and 1, or None", param="held_out")
     if keep_examples < 0:
         raise UsageError(f"{{keep_examples}} is {keep_examples}; must be 0 or more", param="keep_examples")
+
+
+def mark_found(y: np.ndarray, searched: Sequence[bool] | np.ndarray | None) -> np.ndarray:
+    """The labels, in which anomalies that were found by searching are told from the others.
+
+    >>> mark_found(np.array([-1, -1, 1, 0]), [False, True, True, False])
+    array([-1, -2,  1,  0])
+    """
+    if searched is None:
+        return y
+    mask = np.asarray(searched)
+    if mask.shape != y.shape or mask.dtype != bool:
+        found = f"{mask.dtype} values of shape {mask.shape}"
+        raise DataError(
+            f"{{searched}} holds {found}; expected True or False for each of {len(y)} texts", param="searched"
+        )
+    return np.where(mask & (y < 0), FOUND, y)
 
 
 def make_detector(asked: str | Detector, random_state: int | None) -> Detector:

@@ -127,9 +127,6 @@ def detector_config(detector: Detector) -> dict[str, Any]:
     """A detector's name, the registered one where it has one, and its parameters, as plain data."""
     path = f"{type(detector).__module__}:{type(detector).__name__}"
     params = detector.get_params()
-    for name, default in detector.added_params.items():
-        if params[name] == default:
-            del params[name]
     if isinstance(params.get("random_state"), np.random.RandomState):
         params["random_state"] = None
     return {

@@ -18,8 +18,8 @@ from strays.encoders.cut_texts import gather_cut_texts
 from strays.encoders.inputs import check_texts, require_same_index, warn_of_blank
 from strays.errors import DataError, ModelError, UsageError
 from strays.model import fitting
+from strays.model.calibrated import Calibrated
 from strays.model.calibration import DEFAULT_THRESHOLD, Calibration, Threshold
-from strays.model.calibration import threshold as make_threshold
 from strays.model.cascade import Cascade, static_encoder_of
 from strays.model.distinct_texts import DistinctTexts
 from strays.model.examples import Examples
@@ -27,11 +27,11 @@ from strays.model.explanation import Explanation, explain_texts
 from strays.model.labels import parse_labels
 from strays.model.normal_parts import NormalParts
 from strays.model.persistence import VERSION_LENGTH, ModelState, describe, fingerprint, load_state, save_state
-from strays.model.scores import RawScores, Scores
+from strays.model.scores import RawScores
 from strays.model.scoring import anomaly_scores, embed, require_same_encoder
 
 
-class TextOutlierDetector(BaseEstimator):
+class TextOutlierDetector(Calibrated, BaseEstimator):
     """Find the texts that do not belong.
 
     Parameters
@@ -113,6 +113,7 @@ class TextOutlierDetector(BaseEstimator):
         texts: Sequence[str],
         labels: Sequence[str | None] | None = None,
         *,
+        searched: Sequence[bool] | np.ndarray | None = None,
         embeddings: np.ndarray | None = None,
         threshold: Threshold | None = None,
         progress: Progress | None = None,
@@ -121,15 +122,16 @@ class TextOutlierDetector(BaseEstimator):
         """Learn what is normal from texts and, where there are any, labels: 'normal', 'anomaly' or None for each.
 
         `texts` and `labels` are a list, an array, a column of a table, or anything else that goes over strings in
-        order. `embeddings` are the encoder's own, one row for each text, where they are at hand. `threshold` says what
-        is flagged, where that is settled; see set_threshold. `progress` is called with (texts done, texts in all) while
-        texts are encoded, `fit_progress` with (fits done, fits in all).
+        order. `searched` says of each text whether its label comes from judging texts that ranked high, as at the
+        review desk: anomalies found so are no sample of all. `embeddings` are the encoder's own, one row for each text,
+        where they are at hand. `threshold` says what is flagged, where that is settled; see set_threshold. `progress`
+        is called with (texts done, texts in all) while texts are encoded, `fit_progress` with (fits done, fits in all).
         """
         fitting.check_settings(self.held_out, self.keep_examples)
         self.encoder_fingerprint_, self._normal_parts_found = None, None
         require_same_index(texts, labels)
         texts = check_texts(texts)
-        y = parse_labels(labels, len(texts))
+        y = fitting.mark_found(parse_labels(labels, len(texts)), searched)
         warn_of_blank(texts)
         fitting.require_variety(texts, y)
         detector = fitting.make_detector(self.detector, self.random_state)
@@ -164,23 +166,7 @@ class TextOutlierDetector(BaseEstimator):
         self.warn_if_too_few()
         return np.where(self.flag(self.training_scores_).flagged, -1, 1)
 
-    def warn_if_too_few(self) -> None:
-        """Warn where the texts that the model was fitted on are too few for any of them to be flagged."""
-        if self.threshold_ == DEFAULT_THRESHOLD:
-            self.calibration_.warn_if_too_few(self.summary_.n_presumed_normal, own=True)
-
     # ---- scoring -----------------------------------------------------------------------------------------------------
-
-    def score(self, texts: Sequence[str], *, progress: Progress | None = None) -> Scores:
-        """Anomaly scores, p-values and flags in one go; the texts are encoded once."""
-        return self.flag(self.anomaly_score(texts, progress=progress))
-
-    def flag(self, scores: np.ndarray) -> Scores:
-        """The p-values and flags of texts whose anomaly scores are known."""
-        self._require_fitted()
-        flagged = self.calibration_.flagged(self.threshold_, scores)
-        self.calibration_.warn_if_none_flagged(self.threshold_, scores)
-        return Scores(scores, self.calibration_.p_value(scores), flagged)
 
     def anomaly_score(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
         """One float for each text; higher is odder. A text's score does not depend on the others.
@@ -196,23 +182,6 @@ class TextOutlierDetector(BaseEstimator):
     def raw_scores(self, texts: Sequence[str], *, progress: Progress | None = None) -> RawScores:
         """The anomaly scores as a scoring job takes them, from a model or from a cascade."""
         return RawScores(self.anomaly_score(texts, progress=progress))
-
-    def p_value(self, texts: Sequence[str]) -> np.ndarray:
-        """The share of fresh normal texts expected to score at least as high as each text."""
-        return self.score(texts).p_value
-
-    def predict(self, texts: Sequence[str]) -> np.ndarray:
-        """+1 for normal texts, -1 for flagged ones."""
-        return np.where(self.score(texts).flagged, -1, 1)
-
-    def score_samples(self, texts: Sequence[str]) -> np.ndarray:
-        """The negated anomaly score; lower is odder, as in scikit-learn."""
-        return -self.anomaly_score(texts)
-
-    def decision_function(self, texts: Sequence[str]) -> np.ndarray:
-        """The threshold minus the anomaly score; negative is flagged."""
-        scores = self.anomaly_score(texts)
-        return self.calibration_.offset(self.threshold_, scores) - scores
 
     def explain(self, text: str, *, n_neighbours: int = 3) -> Explanation:
         """Why a text scores as it does: what its segments add, and the kept texts it is most like."""
@@ -233,32 +202,6 @@ class TextOutlierDetector(BaseEstimator):
 
         known = self.calibration_, self.threshold_, self.examples_, self._normal_parts()
         return explain_texts(check_texts(texts), embed_and_score, *known, n_neighbours=n_neighbours)
-
-    def set_threshold(
-        self,
-        *,
-        max_false_alarms: float | None = None,
-        max_false_share: float | None = None,
-        flag_rate: float | None = None,
-        top: int | None = None,
-    ) -> Self:
-        """Choose what is flagged, without fitting again. Give one of:
-
-        max_false_alarms
-            The highest share of normal texts that may be flagged.
-        max_false_share
-            The highest share of the flagged texts that may be normal, in expectation, among texts scored together.
-        flag_rate
-            The share of texts to flag, were they all like the corpus the model was fitted on.
-        top
-            How many of the texts scored together to flag, the highest-scoring ones.
-        """
-        self._require_fitted()
-        self.threshold_ = make_threshold(
-            max_false_alarms=max_false_alarms, max_false_share=max_false_share, flag_rate=flag_rate, top=top
-        )
-        self.calibration_.warn_if_too_fine(self.threshold_)
-        return self
 
     def info(self) -> dict[str, Any]:
         """What this model is, as plain data."""

@@ -35,7 +35,7 @@ SPAM = ["win big cash now click here", "free cash win now", "click here to win f
 class QuickLearner(Learner):
     """Scores texts by their place and labels, at once: each anomaly learnt raises the texts after it."""
 
-    def learn(self, labels: Any) -> Ranking:
+    def learn(self, labels: Any, searched: Any = None) -> Ranking:
         self.learnt = [*getattr(self, "learnt", []), list(labels)]
         if labels.count("anomaly") == len(labels):
             raise DataError("all texts are labelled anomaly")

@@ -73,6 +73,9 @@ def test_given_labels_are_learnt_and_not_asked(tmp_path: Path) -> None:
     assert (now["given"], now["found"], now["judged"]["anomaly"]) == ({"normal": 1, "anomaly": 1}, 1, 0)
     desk.judge([1], "normal", "ada", "a")  # people know better
     assert (desk.snapshot.verdicts.labels[0], state(desk)["found"]) == ("normal", 0)
+    desk.judge([4, 5], "normal", "ada", "a")
+    assert np.flatnonzero(desk.snapshot.verdicts.searched).tolist() == [0, 4]  # the fourth came with its label
+    desk.undo("ada", "a")
     desk.undo("ada", "a")
     desk.judge([1], "skip", "ada", "a")
     assert desk.snapshot.verdicts.labels[0] == "anomaly"
@@ -108,11 +111,11 @@ def test_a_refit_changes_only_what_comes_behind(desk: Desk) -> None:
 def test_verdicts_given_while_a_fit_runs_count_for_the_next(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     learn = desk.learner.learn
 
-    def slow(labels: list[str | None]) -> Any:
+    def slow(labels: list[str | None], searched: Any) -> Any:
         if len(desk.learner.learnt) == 1:
             desk.judge([6, 7], "normal", "ada", "a")
             assert state(desk)["refitting"]
-        return learn(labels)
+        return learn(labels, searched)
 
     monkeypatch.setattr(desk.learner, "learn", slow)
     desk.judge([1, 2, 3, 4, 5], "normal", "ada", "a")

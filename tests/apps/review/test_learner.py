@@ -7,6 +7,8 @@ import pytest
 
 from strays import TextOutlierDetector
 from strays.apps.review.learner import MEMORY, Learner
+from strays.detectors import AutoDetector
+from strays.detectors.base import FOUND
 from tests.conftest import HashEncoder, farm_texts
 
 STRAYS = [f"{thing} prices rise in {town}" for thing in ("oil", "gold", "wheat") for town in ("Rome", "Oslo", "Lima")]
@@ -79,6 +81,24 @@ def test_a_refit_on_top_of_a_model_is_as_quick_as_any(corpus: list[str]) -> None
     labels = ["anomaly", *[None] * (len(corpus) - 1)]
     assert fresh.learn(labels).model.info()["detector"]["params"]["memory"] == MEMORY
     assert fresh.model_to_save(labels).info()["detector"]["params"]["memory"] == 4096
+
+
+def test_anomalies_found_at_the_desk_are_told_from_those_the_texts_came_with(
+    corpus: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    fit = AutoDetector.fit
+
+    def spy(self: AutoDetector, X: np.ndarray, y: np.ndarray) -> AutoDetector:
+        seen.append(sorted(y[y != 0].tolist()))
+        return fit(self, X, y)
+
+    monkeypatch.setattr(AutoDetector, "fit", spy)
+    labels: list[str | None] = ["normal", *[None] * (len(corpus) - 3), "anomaly", "anomaly"]
+    searched = np.zeros(len(corpus), dtype=bool)
+    searched[[0, -1]] = True
+    learner(corpus).model_to_save(labels, searched)
+    assert seen[-1] == [FOUND, -1, 1]
 
 
 def test_the_model_to_save_is_of_full_size_and_keeps_no_more_texts_than_others(corpus: list[str]) -> None:

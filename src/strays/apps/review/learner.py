@@ -66,37 +66,46 @@ class Learner:
         self.brought = _besides(base.examples_, set(texts)) if base else None
         self.random_state = random_state
 
-    def learn(self, labels: Sequence[str | None]) -> Ranking:
-        """The ranking by a model that knows these labels, one (or None) for each text of the corpus."""
+    def learn(self, labels: Sequence[str | None], searched: np.ndarray | None = None) -> Ranking:
+        """The ranking by a model that knows these labels, one (or None) for each text of the corpus.
+
+        `searched` says which of them people gave at the desk, as in TextOutlierDetector.fit.
+        """
         start = time.perf_counter()
         n_labels = sum(label is not None for label in labels)
         if self.base is not None and not n_labels:
             scores = self.base.detector_.anomaly_score(self.X)
             return self._ranked(self.base, scores, n_labels, start)
-        model = self._fitted(self._for_search(MEMORY), labels, keep_examples=len(self.texts))
+        model = self._fitted(self._of_size(MEMORY), labels, searched, keep_examples=len(self.texts))
         return self._ranked(model, model.training_scores_[: len(self.texts)], n_labels, start)
 
-    def model_to_save(self, labels: Sequence[str | None]) -> TextOutlierDetector:
+    def model_to_save(self, labels: Sequence[str | None], searched: np.ndarray | None = None) -> TextOutlierDetector:
         """A model of full size that knows these labels, to save and to score other files with."""
-        return self._fitted(self._for_search(), labels, keep_examples=1000)
+        return self._fitted(self.detector, labels, searched, keep_examples=1000)
 
-    def _for_search(self, most: int | None = None) -> str | Detector:
-        """The detector; the default one told that people search for anomalies, and with `most` memory at most."""
+    def _of_size(self, most: int) -> str | Detector:
+        """The detector; the default one with `most` memory at most."""
         detector = AutoDetector() if self.detector == "auto" else self.detector
         if not isinstance(detector, AutoDetector):
             return detector
-        return clone(detector).set_params(searched=True, memory=min(detector.memory, most or detector.memory))
+        return clone(detector).set_params(memory=min(detector.memory, most))
 
     def _fitted(
-        self, detector: str | Detector, labels: Sequence[str | None], keep_examples: int
+        self,
+        detector: str | Detector,
+        labels: Sequence[str | None],
+        searched: np.ndarray | None,
+        keep_examples: int,
     ) -> TextOutlierDetector:
         model = TextOutlierDetector(self.encoder, detector, keep_examples=keep_examples, random_state=self.random_state)
         texts, X, labels = self.texts, self.X, [*labels]
+        searched = np.zeros(len(texts), dtype=bool) if searched is None else searched
         if self.brought and self.brought.texts:
             texts, X = [*texts, *self.brought.texts], np.vstack([X, self.brought.X])
             labels += [WORD[int(y)] for y in self.brought.y]
+            searched = np.r_[searched, np.zeros(len(self.brought.y), dtype=bool)]
         # The desk ranks: that few texts are too few to flag any need not be said after every few verdicts.
-        return model.fit(texts, labels, embeddings=X, threshold=DEFAULT_THRESHOLD)
+        return model.fit(texts, labels, searched=searched, embeddings=X, threshold=DEFAULT_THRESHOLD)
 
     @staticmethod
     def _ranked(model: TextOutlierDetector, scores: np.ndarray, n_labels: int, start: float) -> Ranking:

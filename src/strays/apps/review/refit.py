@@ -54,7 +54,7 @@ class RefitWorker:
         desk = self._desk
         now = desk.start_fit()
         try:
-            ranking = desk.learner.learn(now.verdicts.labels)
+            ranking = desk.learner.learn(now.verdicts.labels, now.verdicts.searched)
             generation = Generation.of(ranking, now.generation.number + 1, now.verdicts.y)
             # About what is open after the fit: people have gone on judging.
             generation = generation.with_questions(desk.snapshot.verdicts, desk.learner)

@@ -33,8 +33,9 @@ class ModelSaver:
 
     def _save(self) -> None:
         try:
-            labels = self._desk.refresh().verdicts.labels
-            self._desk.learner.model_to_save(labels).save(self._folder)
+            verdicts = self._desk.refresh().verdicts
+            labels = verdicts.labels
+            self._desk.learner.model_to_save(labels, verdicts.searched).save(self._folder)
         except Exception as error:  # said on the page; the desk goes on
             found = "failed", in_words(error)
         else:

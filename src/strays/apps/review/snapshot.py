@@ -38,12 +38,12 @@ class Snapshot:
         """Fit on the verdicts there are; where they cannot be learnt from, on the labels the texts came with."""
         learnt, trouble = verdicts, None
         try:
-            ranking = learner.learn(learnt.labels)
+            ranking = learner.learn(learnt.labels, learnt.searched)
         except DataError as error:
             if not verdicts.standing:
                 raise
             learnt, trouble = Verdicts.none(verdicts.project), f"the model has not learnt from the verdicts: {error}"
-            ranking = learner.learn(learnt.labels)
+            ranking = learner.learn(learnt.labels, learnt.searched)
         generation = Generation.of(ranking, 0, learnt.y).with_questions(verdicts, learner)
         made = cls(verdicts, generation, tried=verdicts.y, trouble=trouble)
         return replace(made, remaining=made.estimate())

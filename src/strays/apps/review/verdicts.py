@@ -72,6 +72,11 @@ class Verdicts:
         """A word, or None, for each place."""
         return [WORD[label] for label in self.y.tolist()]
 
+    @property
+    def searched(self) -> np.ndarray:
+        """Which places have a label that people gave here, and did not come with."""
+        return self.y != self.project.given
+
     @cached_property
     def is_open(self) -> np.ndarray:
         """Which places may be asked about: those with no label that nobody has skipped."""
