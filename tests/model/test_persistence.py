@@ -3,6 +3,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import numpy as np
 import pytest
 
 from strays.errors import ModelError
+from strays.files import replacing
 from strays.model.folder import ARRAYS, CONFIG, FORMAT_VERSION, load_folder, save_folder
 
 ARRAYS_IN = {"a": np.arange(6.0).reshape(2, 3), "b": np.array(2.5), "c": np.array([1, 2], dtype=np.int64)}
@@ -57,21 +61,76 @@ def test_a_failed_save_keeps_the_older_model(folder: Path, monkeypatch: pytest.M
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
-@pytest.mark.parametrize("failing", [1, 2])
-def test_an_interrupted_save_keeps_the_older_model(folder: Path, monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
-    rename, calls = Path.rename, []
+def test_every_load_finds_the_older_model_or_the_newer_while_it_is_rewritten(folder: Path) -> None:
+    ended = threading.Event()
 
-    def interrupted(self: Path, target: Path) -> Path:
-        calls.append(target)
-        if len(calls) == failing:
-            raise KeyboardInterrupt
-        return rename(self, target)
+    def save_often() -> None:
+        try:
+            for i in range(100):
+                save_folder(folder, {"name": i}, {"a": np.full(1000, i)})
+        finally:
+            ended.set()
 
-    monkeypatch.setattr(Path, "rename", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        save_folder(folder, {"name": "y"}, {})
-    assert load_folder(folder)[0]["name"] == "x"
+    save_folder(folder, {"name": 0}, {"a": np.zeros(1000)})
+    writer = threading.Thread(target=save_often)
+    writer.start()
+    found = []
+    while not ended.is_set():
+        config, arrays = load_folder(folder)
+        assert arrays["a"].tolist() == [config["name"]] * 1000
+        found.append(config["name"])
+    writer.join()
+    assert found == sorted(found)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.parametrize("can_exchange", [True, False])
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_save_that_is_killed_leaves_a_model_that_loads(folder: Path, can_exchange: bool, at: int) -> None:
+    """Where folders cannot be exchanged, also between the two renames."""
+    child = os.fork()
+    if child == 0:
+        rename, calls = Path.rename, []
+
+        def killed(self: Path, target: Path) -> Path:
+            if len(calls) == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            calls.append(target)
+            return rename(self, target)
+
+        Path.rename = killed  # type: ignore[method-assign]
+        if not can_exchange:
+            replacing.exchange = lambda one, other: False  # type: ignore[assignment]
+        try:
+            save_folder(folder, {"name": "y"}, {})
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert load_folder(folder)[0]["name"] == ("y" if can_exchange or at else "x")
+    save_folder(folder, {"name": "z"}, {})
+    assert load_folder(folder)[0]["name"] == "z"
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_what_other_processes_left_is_no_obstacle_and_stays(folder: Path) -> None:
+    left = [folder.with_name(f".model.1.{what}") for what in ("new", "old")]  # as version 0.1 named them
+    for path in left:
+        path.mkdir()
+        (path / CONFIG).write_text("{}")
+    save_folder(folder, {"name": "y"}, {})
+    assert load_folder(folder)[0]["name"] == "y"
+    assert {path.name for path in folder.parent.iterdir()} == {"model", *(path.name for path in left)}
+    assert [(path / CONFIG).read_text() for path in left] == ["{}", "{}"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="another idea of modes")
+def test_a_private_model_stays_private(folder: Path) -> None:
+    folder.chmod(0o700)
+    for name in (CONFIG, ARRAYS):
+        (folder / name).chmod(0o600)
+    save_folder(folder, {"name": "y"}, {})
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())}
+    assert modes == {"model": 0o700, CONFIG: 0o600, ARRAYS: 0o600}
 
 
 def test_a_model_with_other_files_beside_it_is_not_replaced(folder: Path) -> None:

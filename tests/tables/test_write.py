@@ -5,7 +5,10 @@ import datetime
 import gzip
 import json
 import os
+import platform
+import sys
 import threading
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +17,7 @@ import pytest
 
 from strays.errors import DataError, UsageError
 from strays.tables import open_table, open_writer
+from strays.tables.write import complete_file
 
 SCHEMA = pa.schema([("text", pa.string()), ("score", pa.float64()), ("flagged", pa.bool_())])
 BATCH = pa.record_batch(
@@ -171,3 +175,16 @@ def test_long_rows_do_not_pile_up_before_they_are_written(tmp_path: Path) -> Non
         for _ in range(30):
             write(batch)
     assert pq.ParquetFile(tmp_path / "o.parquet").num_row_groups == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links are a privilege there")
+def test_a_link_at_a_name_that_can_be_guessed_is_not_written_through(tmp_path: Path) -> None:
+    """Version 0.1 wrote to a name made of the machine's and the process's."""
+    (tmp_path / "theirs").write_text("dear")
+    host = f"{zlib.crc32(platform.node().encode()):08x}"
+    for name in (f".out.csv.{os.getpid()}.part", f".out.csv.{host}.{os.getpid()}.part"):
+        (tmp_path / name).symlink_to(tmp_path / "theirs")
+    with complete_file(str(tmp_path / "out.csv")) as file:
+        file.write(b"text\n")
+    assert (tmp_path / "theirs").read_text() == "dear"
+    assert (tmp_path / "out.csv").read_bytes() == b"text\n"

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from strays.errors import ModelError, first_line
-from strays.files import replace_folder
+from strays.files import read_steadily, recover, replace_folder
 
 FORMAT = "strays-model"
 FORMAT_VERSION = 1
@@ -48,10 +48,8 @@ def check_target(path: str | Path) -> None:
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ModelError(f"{folder}: is a file; expected the name of a folder for the model")
-    if folder.is_dir():
-        others = {entry.name for entry in folder.iterdir()} - {CONFIG, ARRAYS}
-        if others or (any(folder.iterdir()) and not _is_model(folder)):
-            raise ModelError(f"{folder}: is a folder with other things in it; expected a new name or an older model")
+    if folder.is_dir() and not read_steadily(folder, lambda: _is_empty_or_model(folder)):
+        raise ModelError(f"{folder}: is a folder with other things in it; expected a new name or an older model")
 
 
 def load_folder(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -60,10 +58,11 @@ def load_folder(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]
     if folder.is_file():
         raise ModelError(f"{folder}: is a file; expected the folder of a model, as `strays fit` writes it")
     if not folder.is_dir():
+        recover(folder)  # a process may have been killed while it replaced it
+    if not folder.is_dir():
         raise ModelError(f"{folder}: no such model folder; fit a model and save it there first")
     try:
-        config = _read_config(folder)
-        data = _read_arrays(folder)
+        config, data = read_steadily(folder, lambda: (_read_config(folder), _read_arrays(folder)))
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise ModelError(
             f"{folder}: {CONFIG} or {ARRAYS} is not readable ({first_line(error):.300}); fit the model again"
@@ -139,7 +138,10 @@ def _no_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _is_model(folder: Path) -> bool:
+def _is_empty_or_model(folder: Path) -> bool:
+    names = {entry.name for entry in folder.iterdir()}
+    if not names or names - {CONFIG, ARRAYS}:
+        return not names
     try:
         config = _read_config(folder)
         return isinstance(config, dict) and config.get("format") == FORMAT

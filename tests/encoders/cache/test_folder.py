@@ -61,13 +61,13 @@ def test_sizes_that_cannot_work_are_refused(monkeypatch: pytest.MonkeyPatch, giv
 
 
 def test_clearing_removes_what_is_ours_and_nothing_else(tmp_path: Path) -> None:
-    for name in (*CONTENTS, f"{REMOVED}1", "photos"):
+    for name in (*CONTENTS, f"{REMOVED}{'0' * 32}", "photos", f"{REMOVED}photos"):
         (tmp_path / name / "deep").mkdir(parents=True)
         (tmp_path / name / "deep" / "file").write_bytes(bytes(100))
     (tmp_path / "letter.txt").write_text("dear")
     assert sizes(tmp_path) == dict.fromkeys(CONTENTS, 100)
     assert clear(tmp_path) == 100 * (len(CONTENTS) + 1)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["letter.txt", "photos"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{REMOVED}photos", "letter.txt", "photos"]
     assert clear(tmp_path) == clear(tmp_path / "nowhere") == 0
 
 

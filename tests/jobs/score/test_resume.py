@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -165,9 +166,11 @@ def test_half_a_line_and_left_overs_do_not_count(folder: Path, tmp_path: Path) -
     before = everything_in(out)
     lines = (out / "manifest.jsonl").read_bytes().splitlines(keepends=True)
     (out / "manifest.jsonl").write_bytes(b"".join(lines[:5]) + lines[5][:-9])
-    (out / "deep" / f".c-00001.jsonl.{os.getppid()}.part").write_text(
-        "half"
-    )  # by a process number that is in use again
+    left = out / "deep" / f".strays-{'0' * 32}"  # by a process of another machine
+    left.mkdir(0o700)
+    record = {"strays_workspace": left.name, "replaces": "c-00001.jsonl", "host": "another"}
+    (left / "owner").write_text(json.dumps(record) + "\n")
+    (left / "new").write_text("half")
     run(folder, f"{out}/", again := StandIn())
     assert again.n_asked == 68 - 35
     assert everything_in(out) == before

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from strays.errors import UsageError
-from strays.files import REMOVED, remove_folder
+from strays.files import is_removed, remove_folder
 
 EMBEDDINGS, MODELS = "embeddings.lmdb", "strays-models"
 # All that strays puts under its cache folder. Nothing else there is ever removed: STRAYS_CACHE may name any folder.
@@ -97,8 +97,8 @@ def clear(folder: Path | None = None) -> int:
     Other processes may be at work there: they go on with what they have open, and next time open what is new.
     """
     folder = folder or cache_folder()
-    # What an interrupted removal left behind goes too.
-    gone = [folder / name for name in sizes(folder)] + list(folder.glob(f"{REMOVED}*"))
+    left = list(filter(is_removed, folder.iterdir())) if folder.is_dir() else []  # by an interrupted removal
+    gone = [folder / name for name in sizes(folder)] + left
     freed = sum(map(size_of, gone))
     for path in gone:
         remove_folder(path)
