@@ -17,7 +17,7 @@ from safetensors.numpy import load
 from benchmarks.tiny_bert import save_bert_of
 from strays.detectors import DETECTORS, detector_class
 from strays.model import TextOutlierDetector
-from strays.model.folder import ARRAYS, CONFIG
+from strays.model.folder import ARRAYS, CONFIG, SEAL, sealed
 
 NAMES = {"F64": "float64", "F32": "float32", "I64": "int64", "I8": "int8", "U8": "uint8"}
 CODES = {name: code for code, name in NAMES.items()} | {"float16": "F16", "bool": "BOOL", "int32": "I32"}
@@ -111,6 +111,8 @@ class Saved:
         config = json.loads(json.dumps(self.config)) if config is None else config
         if rehash and isinstance(config, dict) and "arrays_sha256" in config:
             config["arrays_sha256"] = hashlib.sha256(data).hexdigest()
+        if isinstance(config, dict) and SEAL in config:  # whoever changes a config on purpose changes its hash too
+            config = sealed(config)
         (folder / ARRAYS).write_bytes(data)
         (folder / CONFIG).write_bytes(json.dumps(config).encode() if text is None else text)
 

@@ -16,7 +16,7 @@ from strays.detectors import AISVDD, DETECTORS, CentroidDistance, Detector
 from strays.errors import DataError, EncoderError, ModelError, StraysWarning, UsageError
 from strays.jobs.metrics import auc
 from strays.model.calibration import Calibration, threshold
-from strays.model.folder import load_folder, save_folder
+from strays.model.folder import load_folder, save_folder, sealed
 from tests.conftest import HashEncoder, farm_texts, save_tiny_bert
 
 NORMAL = farm_texts(200)
@@ -451,7 +451,7 @@ def test_an_unfitted_model_says_so(tmp_path: Path) -> None:
 def test_a_config_that_does_not_fit_its_arrays(tmp_path: Path, change: dict) -> None:
     fitted(labels=LABELS).save(tmp_path / "m")
     path = tmp_path / "m" / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    path.write_text(json.dumps(sealed(json.loads(path.read_text()) | change)))
     with pytest.raises(ModelError, match=r"fit (it|the model) again"):
         TextOutlierDetector.load(tmp_path / "m", encoder=HashEncoder())
 

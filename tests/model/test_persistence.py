@@ -14,7 +14,7 @@ import pytest
 
 from strays.errors import ModelError
 from strays.files import replacing
-from strays.model.folder import ARRAYS, CONFIG, FORMAT_VERSION, load_folder, save_folder
+from strays.model.folder import ARRAYS, CONFIG, FORMAT_VERSION, load_folder, save_folder, sealed
 
 ARRAYS_IN = {"a": np.arange(6.0).reshape(2, 3), "b": np.array(2.5), "c": np.array([1, 2], dtype=np.int64)}
 
@@ -173,6 +173,30 @@ def test_every_flipped_bit_of_the_arrays_is_noticed(folder: Path) -> None:
         load_folder(folder)
 
 
+def test_every_flipped_bit_of_the_config_is_noticed_or_changes_nothing(folder: Path) -> None:
+    whole = (folder / CONFIG).read_bytes()
+    config = load_folder(folder)[0]
+    for position in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[position // 8] ^= 1 << position % 8
+        (folder / CONFIG).write_bytes(damaged)
+        try:
+            found = load_folder(folder)[0]
+        except ModelError:
+            continue
+        assert found == config
+
+
+def test_a_config_of_the_first_format_needs_no_hash_of_its_own(folder: Path) -> None:
+    config = json.loads((folder / CONFIG).read_text())
+    del config["config_sha256"]
+    (folder / CONFIG).write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="changed by hand"):
+        load_folder(folder)
+    (folder / CONFIG).write_text(json.dumps(config | {"format_version": 1}))
+    assert load_folder(folder)[0]["name"] == "x"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -271,7 +295,7 @@ def test_arrays_that_are_none(folder: Path, header: bytes) -> None:
     data = len(header).to_bytes(8, "little") + header + b"\0\0"
     (folder / ARRAYS).write_bytes(data)
     config = json.loads((folder / CONFIG).read_text()) | {"arrays_sha256": hashlib.sha256(data).hexdigest()}
-    (folder / CONFIG).write_text(json.dumps(config))
+    (folder / CONFIG).write_text(json.dumps(sealed(config)))
     with pytest.raises(ModelError, match="is not readable") as error:
         load_folder(folder)
     assert len(str(error.value)) < 1000

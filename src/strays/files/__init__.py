@@ -9,7 +9,7 @@ says what that means to the user.
 
 from strays.files.disk import append, create, open_own, sha256, sync, sync_folder
 from strays.files.locks import lock
-from strays.files.modes import private_like
+from strays.files.modes import mode_like, private_like
 from strays.files.removing import REMOVED, is_removed, remove_folder
 from strays.files.replacing import read_steadily, recover, replace_file, replace_folder
 from strays.files.workspace import remove_unfinished
@@ -20,6 +20,7 @@ __all__ = [
     "create",
     "is_removed",
     "lock",
+    "mode_like",
     "open_own",
     "private_like",
     "read_steadily",

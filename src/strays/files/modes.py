@@ -24,6 +24,18 @@ def like(path: Path, older: os.stat_result) -> None:
     path.chmod(mode)
 
 
+def mode_like(source: str | Path) -> int:
+    """The mode for a file that holds what `source` holds: that of the source, and nothing for others.
+
+    0600 where the source is no file, such as `-` for stdin.
+    """
+    with suppress(OSError, ValueError):
+        found = Path(source).stat()
+        if stat.S_ISREG(found.st_mode):
+            return found.st_mode & 0o060 | 0o600
+    return 0o600
+
+
 @contextmanager
 def private_like(source: str | Path) -> Iterator[None]:
     """What this process makes meanwhile is for nobody who may not read `source`, a file or folder.

@@ -1,8 +1,8 @@
 """A model on disk: a folder with config.json and arrays.safetensors. No pickle, so loading runs no code.
 
-The folder appears complete or not at all, and config.json carries the hash of the arrays, so that a damaged or mixed-up
-folder is noticed. Whoever sends a model can write any hash: what is read is bounded, and only from inside the folder;
-whether the values make sense is for those to check who use them (array_spec.py).
+The folder appears complete or not at all, and config.json carries the hash of the arrays and one of itself, so that a
+damaged or mixed-up folder is noticed. Whoever sends a model can write any hash: what is read is bounded, and only from
+inside the folder; whether the values make sense is for those to check who use them (array_spec.py).
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from strays.errors import ModelError, first_line
 from strays.files import read_steadily, recover, replace_folder
 
 FORMAT = "strays-model"
-FORMAT_VERSION = 1
+# 2: the config has a hash of its own. Models of version 1, which strays 0.1 wrote, have none.
+FORMAT_VERSION = 2
 CONFIG = "config.json"
 ARRAYS = "arrays.safetensors"
+SEAL = "config_sha256"
 # A config is some kilobytes.
 LARGEST_CONFIG = 2**20
 
@@ -34,13 +36,20 @@ def save_folder(path: str | Path, config: dict[str, Any], arrays: dict[str, np.n
     folder = Path(path).resolve()
     data = save({name: np.asarray(array, order="C") for name, array in arrays.items()})
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "arrays_sha256": hashlib.sha256(data).hexdigest()}
-    text = json.dumps(head | config, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    whole = sealed(head | config)
+    text = json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     try:
         with replace_folder(folder) as new:
             (new / ARRAYS).write_bytes(data)
             (new / CONFIG).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise ModelError(f"{folder}: could not be written ({error.strerror or error}); nothing was changed") from error
+
+
+def sealed(config: dict[str, Any]) -> dict[str, Any]:
+    """A config with a hash of all its other values, whatever their order and however they are written."""
+    values = {key: value for key, value in config.items() if key != SEAL}
+    return values | {SEAL: hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()}
 
 
 def check_target(path: str | Path) -> None:
@@ -80,6 +89,8 @@ def load_folder(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]
             f"{folder}: was written in format {version!s:.60} by a newer strays ({newer}); "
             f"this one reads up to {FORMAT_VERSION}. Update it: pip install --upgrade strays"
         )
+    if (version >= 2 or SEAL in config) and not _is_sealed(config):
+        raise ModelError(f"{folder}: {CONFIG} is damaged or was changed by hand (its hash differs); fit it again")
     if hashlib.sha256(data).hexdigest() != config.get("arrays_sha256"):
         raise ModelError(f"{folder}: {ARRAYS} is damaged or of another model (its hash differs); fit it again")
     try:
@@ -124,6 +135,13 @@ def _memory() -> float:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # no such question on this system
         return float("inf")
+
+
+def _is_sealed(config: dict[str, Any]) -> bool:
+    try:
+        return sealed(config)[SEAL] == config.get(SEAL)
+    except (ValueError, RecursionError):  # values that no config has
+        return False
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+
+import pytest
 
 from tests.apps.cli.conftest import SPAM, Run, rows_of
 from tests.conftest import farm_texts
@@ -161,3 +164,12 @@ def test_a_warning_is_a_line_not_a_traceback(tmp_path: Path, tiny_bert: Path, st
     assert ran.code == 0
     assert "warning: most of these texts seem to be in Chinese" in ran.err
     assert "UserWarning" not in ran.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="another idea of modes")
+def test_what_is_written_of_a_private_file_is_private(file: Path, tiny_bert: Path, strays: Run, tmp_path: Path) -> None:
+    for mode, made in ((0o644, 0o644), (0o600, 0o600)):
+        file.chmod(mode)
+        out, page = tmp_path / f"{mode:o}.csv", tmp_path / f"{mode:o}.html"
+        assert strays("scan", file, "--encoder", tiny_bert, "--out", out, "--report", page).code == 0
+        assert [path.stat().st_mode & 0o777 for path in (out, page)] == [made, made]

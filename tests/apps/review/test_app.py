@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -367,3 +369,17 @@ def test_no_script_of_the_page_can_make_markup_of_a_text() -> None:
         ):
             assert way not in code.replace("http://www.w3.org/2000/svg", ""), f"{path.name} has {way}"
         assert not re.search(r"\son\w+=|style=", code) or path.suffix == ".js", "the page's policy forbids these"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="another idea of modes")
+@pytest.mark.parametrize(("mode", "made"), [(0o600, 0o600), (0o644, 0o640), (0o664, 0o660)])
+def test_a_project_is_no_more_open_than_its_file(open_local: OpenLocal, farm_csv: Path, mode: int, made: int) -> None:
+    """It holds all the texts, and so does its log."""
+    farm_csv.chmod(mode)
+    before = os.umask(0o002)
+    try:
+        open_local(farm_csv)
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in farm_csv.parent.glob(f"{farm_csv.name}.strays*")}
+    assert modes == dict.fromkeys([f"{farm_csv.name}.strays{what}" for what in ("", "-wal", "-shm")], made)

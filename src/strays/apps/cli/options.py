@@ -169,7 +169,10 @@ class FlaggingRules:
 
 
 def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with every field of its groups of options as a parameter of its own, as typer needs them."""
+    """A command with every field of its groups of options as a parameter of its own, as typer needs them.
+
+    What it writes is for nobody who may not read the files of texts that it is given.
+    """
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, Any] = {
         name: p.annotation for name, p in signature.parameters.items() if is_dataclass(p.annotation)
@@ -178,8 +181,11 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**options: Any) -> None:
+        from strays.files import private_like
+
         made = {name: groups[name](**{field: options.pop(field) for field in fields[name]}) for name in groups}
-        command(**options, **made)
+        with private_like(options.get("file") or "-"), private_like(options.get("known") or "-"):
+            command(**options, **made)
 
     alone = [fields[name].values() if name in fields else [p] for name, p in signature.parameters.items()]
     as_options = [p.replace(kind=p.KEYWORD_ONLY) for parameters in alone for p in parameters]

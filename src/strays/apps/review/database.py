@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from strays.errors import DataError, first_line
+from strays.files import create
 
 FORMAT_VERSION = 1
 # Marks a SQLite file as ours ("stry").
@@ -45,8 +46,8 @@ CREATE TABLE judgements (
 """
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open a project; what is no project is refused and left as it is.
+def connect(path: Path, mode: int = 0o600) -> sqlite3.Connection:
+    """Open a project; what is no project is refused and left as it is. A new one gets the mode, and so does its log.
 
     SQLite alone opens the file: closing it after a look of our own would drop the POSIX locks that connections of this
     process hold on it, and another process could then remove the log that they write to.
@@ -58,6 +59,8 @@ def connect(path: Path) -> sqlite3.Connection:
             f"{path}: there is no folder {path.parent}; make it first, or choose another {{project}}", param="project"
         )
     with errors_in_words(path):
+        with suppress(OSError):  # one that is there stays as it is, and of other troubles SQLite tells
+            create(path.resolve(), mode).close()
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             _prepare(db, path)

@@ -16,6 +16,7 @@ from strays.detectors import detector_class
 from strays.encoders import LoadedEncoder, load_encoder
 from strays.encoders.cut_texts import gather_cut_texts
 from strays.errors import DataError, ModelError, Note, StraysWarning, UsageError
+from strays.files import mode_like
 from strays.jobs.columns import NormalValues
 from strays.jobs.corpus import Corpus, read_corpus
 from strays.jobs.score import OpenProgress
@@ -85,7 +86,7 @@ def open_desk(
         base, used = _encoder(store, model, encoder or {}, device)
         if base:
             _check_base(base, detector)
-        store = store or LabelStore(path)
+        store = store or LabelStore(path, mode_like(file))
         _put(store, file, corpus, known or [])
         texts = store.texts()
         if not texts:

@@ -41,6 +41,8 @@ class Entry:
 class LabelStore:
     """A project file, made where there is none. Safe to use from several threads and processes.
 
+    It holds all texts: a new one is its user's alone, unless another `mode` is given.
+
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
     >>> store = LabelStore(f"{folder.name}/pile.strays")
@@ -54,9 +56,9 @@ class LabelStore:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, mode: int = 0o600) -> None:
         self.path = Path(path)
-        self._db = connect(self.path)
+        self._db = connect(self.path, mode)
         self._lock = threading.Lock()
         self._reader = connect(self.path)  # of its own, so that who reads does not wait for a commit
         self._reader_lock = threading.Lock()
