@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -390,11 +391,25 @@ def test_more_labels_do_not_hurt() -> None:
     from strays.studies.rows import RowFile
 
     cells = [row["quality"]["now"] for row in RowFile(RESULT).read()]
-    for measure in ("auc", "map"):
-        value = np.array([[cell[str(look)]["fresh"][measure] for look in LOOKS] for cell in cells])
+    for rows, measure in itertools.product(("fresh", "unjudged"), ("auc", "map")):
+        counted = [cell for cell in cells if cell["0"][rows]]
+        value = np.array([[cell[str(look)][rows][measure] for look in LOOKS] for cell in counted])
         change = value[:, 1:] - value[:, :1]
         assert (change.mean(axis=0) >= 0).all()
         assert change.min() > -4
+
+
+def test_more_labels_do_not_hurt_where_most_is_still_hidden() -> None:
+    from benchmarks import packages
+
+    measured = json.loads(packages.RESULT.read_text())["rows"]
+    for way, rows in (("half", "fresh"), ("desk", "unjudged")):
+        found = [row for row in measured if row["way"] == way]
+        assert {row["section"] for row in found} == set(packages.SECTIONS)
+        for measure in ("auc", "map"):
+            change = [row[f"{measure}_{rows}_verdicts"] - row[f"{measure}_{rows}_ten"] for row in found]
+            assert np.mean(change) > 0
+            assert min(change) > -0.03
 
 
 def test_the_estimate_of_the_hidden_holds_where_it_is_shown() -> None:
