@@ -140,6 +140,13 @@ def test_groups_are_those_of_single_linkage() -> None:
     assert (~groups.kept).sum() >= 15
 
 
+def test_rows_with_many_equal_ones_are_still_linked_to_each_other() -> None:
+    normals, letter = pile(500)
+    X = np.vstack([normals, *[letter] * 17, *[near(letter, 1, 0.1)] * 17])  # 3 % each, 6 % together
+    X = (X - X.mean(axis=0)) / unit_of_length(X)
+    assert find_groups(X, np.zeros(len(X), dtype=bool)).kept[500:].all()
+
+
 def test_nearest_others_are_those_of_a_full_table() -> None:
     X = np.random.default_rng(0).normal(size=(1100, 4))
     distance, neighbour = nearest_others(X, 3)

@@ -45,6 +45,29 @@ def test_a_text_of_a_twentieth_of_the_pile_is_normal() -> None:
     assert model.summary_.n_held_out == 320
 
 
+def test_alike_texts_of_a_twentieth_of_the_pile_are_normal_however_few_are_different() -> None:
+    greetings = [
+        f"thank you and best wishes for a good new year to you {name}" for name in ("all", "ann", "bob", "two")
+    ]
+    model = fitted([*NORMAL, *greetings * 5])  # 20 of 320, but 4 of 304 different ones
+    assert min(model.p_value(greetings)) > 0.5
+    assert model.summary_.n_held_out == 320
+    assert len(model.training_scores_) == 320
+    np.testing.assert_array_equal(model.training_scores_[300:], np.tile(model.training_scores_[300:304], 5))
+
+
+def test_texts_keep_their_copies_with_their_labels_and_in_order() -> None:
+    texts = ["a", "hi", "b", "hi", "hey", "c", "hey", "hi", "hi", "bad", "bad"]
+    once = DistinctTexts.of(texts, np.array([0, 0, 0, 1, 0, 0, 0, 0, 0, -1, 0], dtype=np.int8))
+    X = np.array([[{"a": 0, "hi": 9, "b": 1, "hey": 9.01, "c": 2, "bad": 9}[text]] for text in once.texts])
+    found, Y = once.with_classes(X)
+    assert found.texts == texts[:10]
+    assert found.y.tolist() == [0, 1, 0, 1, 0, 0, 0, 1, 1, -1]
+    assert found.row.tolist() == list(range(10))
+    assert found.place.tolist() == [0, 1, 2, 1, 4, 5, 4, 1, 1, 9, 9]
+    np.testing.assert_array_equal(Y.ravel(), [0, 9, 1, 9, 9.01, 2, 9.01, 9, 9, 9])
+
+
 def test_an_unlabelled_copy_takes_the_label_of_its_like() -> None:
     found = DistinctTexts.of(["a", "b", "a", "c", "b", "b"], np.array([0, 1, -1, 0, 0, -1], dtype=np.int8))
     assert found.texts == ["a", "b", "c", "b"]

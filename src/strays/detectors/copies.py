@@ -6,10 +6,10 @@ of all. So rows are linked that are nearer to each other than
     r = 2 median(d) - q95(d), at least 0.4, at most 0.7 and median(d),    d = distance of a row to its nearest other one
 
 the mirror image of the farthest 5 %: nearer than nearly all rows are to any other. (The mean squared distance between
-rows is 1.5 here. Exact copies do not count in d.) Rows that are linked, directly or through others, form a group. A
-group of less than a twentieth of all rows is represented by one row, the one with the closest links. A larger group is
-a class of alike rows, such as form letters or greetings, and stays as it is. So does a group with a row that a person
-called normal.
+rows is 1.5 here. Equal rows do not count as another one in d.) Rows that are linked, directly or through others, form
+a group. A group of less than a twentieth of all rows is represented by one row, the one with the closest links. A
+larger group is a class of alike rows, such as form letters or greetings, and stays as it is. So does a group with a row
+that a person called normal.
 
 Anomalies of one kind need not be copies to vouch for each other. Where rows keep their distance, so that there are no
 tight groups of normals, the rows with the lowest mean kernel exp(-4 |x - z|) are the outskirts of the pile; those among
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -85,6 +86,52 @@ def _distances(X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         yield rows, np.sqrt(D.clip(min=0, out=D), out=D)
 
 
+class _Links(NamedTuple):
+    """The group of each row and how closely it is linked, the radius, and the evenness."""
+
+    group: np.ndarray
+    closeness: np.ndarray
+    radius: float
+    evenness: float
+
+
+def _link(X: np.ndarray) -> _Links:
+    """Link rows X; equal ones are looked at once, so that none has only its equals for neighbours."""
+    seen: dict[bytes, int] = {}
+    place = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in X])
+    first, count = np.unique(place, return_index=True, return_counts=True)[1:]
+    X = X[first]
+    n = len(X)
+    if n < 2:
+        return _Links(place, np.zeros(len(place)), 0.0, 0.0)
+    distance, neighbour = nearest_others(X, N_LINKS)
+    differs = distance > NEARLY_EQUAL
+    nearest = np.where(differs.any(axis=1), distance[np.arange(n), differs.argmax(axis=1)], np.nan)[place]
+    nearest = nearest[~np.isnan(nearest)]
+    middle, far = np.quantile(nearest, (0.5, 0.95)) if len(nearest) else (1.0, 1.0)
+    radius = float(min(max(2 * middle - far, LEAST_RADIUS), MOST_RADIUS, middle))
+    linked = distance <= radius
+    pairs = (np.nonzero(linked)[0], neighbour[linked])
+    _, group = connected_components(coo_array((np.ones(len(pairs[0])), pairs), shape=(n, n)), directed=False)
+    closeness = radius * (count - 1) + (count[neighbour] * np.where(linked, radius - distance, 0)).sum(axis=1)
+    return _Links(group[place], closeness[place], radius, float(2 - far / middle))
+
+
+def _of_classes(group: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Which rows, each there `count` times, belong to a group that is a class."""
+    return (np.bincount(group, weights=count) >= max(CLASS_SHARE * count.sum(), LEAST_CLASS))[group]
+
+
+def in_classes(X: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Which of the rows X, each there `count` times, belong to a class of alike rows.
+
+    >>> X = np.array([[0.0], [1], [2], [3], [4], [9], [9.001]])
+    >>> in_classes(X, count=np.array([1, 1, 1, 1, 1, 5, 1]))
+    array([False, False, False, False, False,  True,  True])
+    """
+    return _of_classes(_link(X).group, count)
+
+
 def find_groups(X: np.ndarray, trusted: np.ndarray) -> Groups:
     """The groups of rows X, in units of `unit_of_length`; `trusted` says which of them a person called normal.
 
@@ -93,24 +140,15 @@ def find_groups(X: np.ndarray, trusted: np.ndarray) -> Groups:
     array([ True,  True,  True,  True,  True,  True, False])
     """
     n = len(X)
-    distance, neighbour = nearest_others(X, N_LINKS)
-    differs = distance > NEARLY_EQUAL
-    nearest = distance[np.arange(n), differs.argmax(axis=1)][differs.any(axis=1)]
-    middle, far = np.quantile(nearest, (0.5, 0.95)) if len(nearest) else (1.0, 1.0)
-    radius = float(min(max(2 * middle - far, LEAST_RADIUS), MOST_RADIUS, middle))
-    linked = distance <= radius
-    pairs = (np.nonzero(linked)[0], neighbour[linked])
-    _, group = connected_components(coo_array((np.ones(len(pairs[0])), pairs), shape=(n, n)), directed=False)
-    is_class = np.bincount(group) >= max(CLASS_SHARE * n, LEAST_CLASS)
-    is_class[group[trusted]] = True
-    stays = is_class[group]
+    group, closeness, radius, evenness = _link(X)
+    stays = _of_classes(group, np.ones(n)) | np.isin(group, group[trusted])
     # The first row of each group, those with the closest links first, represents it.
-    order = np.argsort(-np.where(linked, radius - distance, 0).sum(axis=1), kind="stable")
+    order = np.argsort(-closeness, kind="stable")
     kept = stays.copy()
     kept[order[np.unique(group[order], return_index=True)[1]]] = True
     if kept.sum() < 2:  # a handful of rows, all alike
         return Groups(np.ones(n, dtype=bool), np.zeros(n), 0.0)
-    return Groups(kept, np.where(stays, 0.0, radius + ROUNDING), float(2 - far / middle))
+    return Groups(kept, np.where(stays, 0.0, radius + ROUNDING), evenness)
 
 
 def outskirts(X: np.ndarray, presumed: np.ndarray, evenness: float) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Equal texts count once: in fitting, so that copies do not vouch for each other, and in calibration.
 
-Near copies are left to the detector (detectors/copies.py), which sees how near they are.
+Near copies are left to the detector (detectors/copies.py), which sees how near they are, but not how often each is
+there: texts that are alike and make up a twentieth of the pile together keep their copies, too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strays.detectors.copies import CLASS_SHARE, LEAST_CLASS
+from strays.detectors.copies import CLASS_SHARE, LEAST_CLASS, in_classes, unit_of_length
+from strays.detectors.sampling import evenly
+
+# Texts that are looked at for alike ones: of more, evenly spaced ones.
+MOST_LOOKED_AT = 4096
 
 
 @dataclass(frozen=True)
@@ -54,3 +59,24 @@ class DistinctTexts:
             place[i] = first[row]
         found = np.array([label for _, label in kept], dtype=y.dtype)
         return cls([text for text, _ in kept], found, np.array(rows), place)
+
+    def with_classes(self, X: np.ndarray) -> tuple[DistinctTexts, np.ndarray]:
+        """With the copies of texts of which nearly equal ones make up a twentieth of the pile, too; X are embeddings.
+
+        >>> once = DistinctTexts.of(["cat", "dog", "hi", "hi", "hi!", "hi!", "hi?", "hi?"], np.zeros(8, dtype=int))
+        >>> alike, X = once.with_classes(np.array([[0.0], [1], [9], [9.001], [9.002]]))
+        >>> len(once.texts), len(alike.texts), X.ravel()
+        (5, 8, array([0.   , 1.   , 9.   , 9.   , 9.001, 9.001, 9.002, 9.002]))
+        """
+        looked_at = evenly(self.place[self.y[self.place] >= 0], MOST_LOOKED_AT)
+        different, count = np.unique(looked_at, return_counts=True)
+        if len(different) in (1, len(looked_at)):
+            return self, X
+        Z = X[different]
+        alike = different[in_classes((Z - Z.mean(axis=0)) / unit_of_length(Z), count)]
+        keeps = np.isin(self.place, alike)
+        keeps[self.row] = True
+        row = np.flatnonzero(keeps)
+        of = self.place[row]
+        place = np.searchsorted(row, self.row[self.place])
+        return DistinctTexts([self.texts[i] for i in of], self.y[of], row, place), X[of]

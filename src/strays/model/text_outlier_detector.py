@@ -142,6 +142,7 @@ class TextOutlierDetector(Calibrated, BaseEstimator):
         with gather_cut_texts():
             X = self._embed(once.texts, progress) if given is None else given
         fitting.require_different(X, self.encoder_)
+        once, X = once.with_classes(X)
         found = fitting.fit_and_hold_out(detector, X, once.y, self.held_out, self.random_state, fit_progress)
         self.detector_ = found.detector
         scores = self.detector_.anomaly_score(X)
