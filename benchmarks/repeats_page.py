@@ -28,7 +28,7 @@ any other.
 seeds, then over the corpora. AUC in percent; every copy is a row.
 
 It has a price. Normal texts that have few others like them, such as mails of one list, no longer vouch for each other
-either, and of form letters that differ some are too far apart to be linked. The last table shows what that costs.
+either. The last table shows what that costs.
 """
 
 
