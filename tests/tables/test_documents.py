@@ -70,7 +70,7 @@ def test_documents_that_cannot_be_read_are_all_named(folder: Path) -> None:
     with pytest.raises(DataError, match=r"4 of its 8 documents cannot be read: bad\.txt \(not UTF-8: ") as error:
         open_table(str(folder))
     assert "iconv -f WINDOWS-1252" in str(error.value)
-    assert "wide.txt (not UTF-8: byte 0xff; try iconv -f UTF-16 " in str(error.value)
+    assert "wide.txt (in UTF-16LE; try iconv -f UTF-16LE " in str(error.value)
 
 
 def test_a_folder_of_both_kinds_is_refused(folder: Path) -> None:

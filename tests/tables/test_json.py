@@ -84,7 +84,7 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"byte 0xe9 is not UTF-8.*iconv -f WINDOWS-1252"):
         open_table(str(tmp_path / "t.json"))
     (tmp_path / "t.json").write_bytes('[{"text": "a"}]'.encode("utf-16"))
-    with pytest.raises(DataError, match=r"byte 0xff is not UTF-8.*iconv -f UTF-16"):
+    with pytest.raises(DataError, match=r"is text in UTF-16LE.*iconv -f UTF-16LE"):
         open_table(str(tmp_path / "t.json"))
 
 

@@ -62,6 +62,7 @@ def test_every_format_from_stdin(tmp_path: Path, name: str, monkeypatch: pytest.
     assert open_table("-").read().to_pylist() == ROWS
 
 
+@pytest.mark.filterwarnings("ignore:.*holds a NUL")
 def test_txt_is_one_text_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = b"first, with a comma\r\n\n  \nlast \x00 one"
     (tmp_path / "t.txt").write_bytes(data)
@@ -275,6 +276,7 @@ def test_empty_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
         open_table("-")
 
 
+@pytest.mark.filterwarnings("ignore:.*holds a NUL")
 @settings(max_examples=60, deadline=None)
 @given(
     texts=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=8),

@@ -11,9 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from strays.errors import DataError, NoRowsError, Note
+from strays.tables.encodings import MOST_BYTES, convert, encoding_of
 from strays.tables.formats import FOREIGN, ending_of
 from strays.tables.lines import Reading, row_table
-from strays.tables.source import open_binary, to_utf8
+from strays.tables.source import open_binary
 from strays.tables.table import LONGEST_ROW, Table
 
 ENDINGS = ("txt", "md", "markdown", "rst", "text")
@@ -125,12 +126,12 @@ def _listed(files: dict[str, str]) -> str:
 def _what_is_wrong(path: Path) -> str | None:
     """Why a file is no document, in words."""
     try:
-        text = _decoded(path)
+        _decoded(path)
     except UnicodeDecodeError as error:
-        return f"not UTF-8: byte 0x{error.object[error.start]:02x}; try {to_utf8(error)}"
+        return f"not UTF-8: byte 0x{error.object[error.start]:02x}; try {convert('WINDOWS-1252')}"
     except (ValueError, OSError, EOFError, zlib.error) as error:
         return str(getattr(error, "strerror", None) or error)
-    return "binary" if "\0" in text[:8192] else None
+    return None
 
 
 def _decoded(path: Path) -> str:
@@ -138,4 +139,8 @@ def _decoded(path: Path) -> str:
         data = file.read(LONGEST_ROW + 1)
     if len(data) > LONGEST_ROW:
         raise ValueError("too long")
+    if encoding := encoding_of(data[:MOST_BYTES]):
+        raise ValueError(f"in {encoding}; try {convert(encoding)}")
+    if b"\0" in data:
+        raise ValueError("binary")
     return data.decode("utf-8-sig")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strays.errors import DataError
+from strays.tables.encodings import MOST_BYTES, encoding_of, wrong_encoding
 from strays.tables.source import Source, first_bytes
 
 # Files of rows. A folder of documents has the format `documents`, see folder.py.
@@ -93,6 +94,8 @@ def ending_of(path: str) -> str:
 def checked_format(path: str, source: Source, format: str | None) -> str:
     """The format of a file, as asked or as its name tells; an error where its first bytes tell another."""
     kind = kind_of(source, path)
+    if kind is None and (encoding := encoding_of(first_bytes(source, path, MOST_BYTES))):
+        raise wrong_encoding(path, encoding)
     told = format
     if told is None:
         try:
@@ -118,7 +121,7 @@ def checked_format(path: str, source: Source, format: str | None) -> str:
 
 def kind_of(source: Source, name: str) -> Kind | None:
     """What the first bytes tell of a file, unpacked where it is gzip-compressed; None where they tell nothing."""
-    start = first_bytes(source, name, 4096)
+    start = first_bytes(source, name, MOST_BYTES)
     if start.startswith(ZIP_MAGIC):
         return _kind_of_zip(source)
     found = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from strays.errors import DataError, first_line
+from strays.tables.encodings import not_utf8
 from strays.tables.read_jsonl import no_constant, sound
-from strays.tables.source import Source, not_utf8, open_binary
+from strays.tables.source import Source, open_binary
 from strays.tables.table import LONGEST_ROW
 
 BLOCK = 2**18

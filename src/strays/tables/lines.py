@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from strays.errors import DataError
-from strays.tables.source import Source, not_utf8, open_binary
+from strays.tables.encodings import check_nul, not_utf8
+from strays.tables.source import Source, open_binary
 from strays.tables.table import BLOCK_BYTES, LONGEST_ROW, ROWS_AT_ONCE, Table
 
 
@@ -21,7 +22,7 @@ class Lines:
 
     def __init__(self, source: Source, name: str) -> None:
         self.source, self.name = source, name
-        self.bytes_read, self.limit = 0, LONGEST_ROW
+        self.bytes_read, self.limit, self.has_nul = 0, LONGEST_ROW, False
 
     def end_row(self) -> None:
         """Say that a row ends with the line at hand."""
@@ -39,6 +40,9 @@ class Lines:
                             "ones. Look for a quote that is never closed or for missing line ends; if there are none, "
                             "shorten the text"
                         )
+                    if b"\0" in raw:
+                        check_nul(f"{self.name}, line {number}", raw, warn=not self.has_nul)
+                        self.has_nul = True
                     yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise not_utf8(f"{self.name}, line {number}", error) from error

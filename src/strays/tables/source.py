@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import io
 import os
@@ -58,24 +57,6 @@ def first_bytes(source: Source, name: str, most: int = 1_000_000) -> bytes:
 def size_of(source: Source) -> int:
     """How many bytes a source has, packed as it is."""
     return len(source) if isinstance(source, bytes) else source.stat().st_size
-
-
-def not_utf8(place: str, error: UnicodeDecodeError) -> DataError:
-    """The error for bytes that are no text in UTF-8: which byte, and how to convert the file."""
-    return DataError(
-        f"{place}: byte 0x{error.object[error.start]:02x} is not UTF-8. Expected UTF-8; convert the file first, for "
-        f"example: {to_utf8(error)}"
-    )
-
-
-def to_utf8(error: UnicodeDecodeError) -> str:
-    """A command that turns a file with such bytes into UTF-8; most are of the encoding that Windows uses.
-
-    >>> to_utf8(UnicodeDecodeError("utf-8", "a cat".encode("utf-16"), 0, 1, "invalid"))
-    'iconv -f UTF-16 -t UTF-8 FILE > NEW'
-    """
-    is_utf16 = error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    return f"iconv -f {'UTF-16' if is_utf16 else 'WINDOWS-1252'} -t UTF-8 FILE > NEW"
 
 
 def unpacked(source: Source, name: str) -> bytes:

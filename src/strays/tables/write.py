@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from numbers import Number
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,13 +26,12 @@ from strays.errors import DataError, UsageError, first_line
 from strays.files import replace_file
 from strays.tables.delimiter import DELIMITERS
 from strays.tables.formats import format_of
+from strays.tables.safe_cells import disarm_for
 from strays.tables.table import JSON_TEXT
 from strays.tables.values import as_json, cell_text, pieces
 from strays.tables.write_xlsx import count_xlsx_rows, xlsx_writer
 
 OUTPUT_FORMATS = ("csv", "tsv", "json", "jsonl", "parquet", "xlsx")
-# A spreadsheet runs a cell that begins with one of these as a formula.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 # Rows of one parquet row group, and bytes, so that long rows do not pile up; more than any part of a job has.
 ROW_GROUP, ROW_GROUP_BYTES = 65_536, 2**27
 # Bytes read back at once to count rows.
@@ -51,8 +51,8 @@ def open_writer(
 ) -> Iterator[WriteBatch]:
     """A function that writes record batches to a file; '-' is stdout. The file is complete or not there at all.
 
-    safe_cells puts an apostrophe before csv and tsv texts that a spreadsheet would run as formulas; a delimiter is used
-    where values are separated by one.
+    safe_cells puts an apostrophe before whatever a spreadsheet would run as a formula in csv and tsv (safe_cells.py); a
+    delimiter is used where values are separated by one.
     """
     format = output_format(path, format)
     make = {"parquet": _parquet_writer, "jsonl": _jsonl_writer, "json": _json_writer, "xlsx": xlsx_writer}.get(format)
@@ -176,11 +176,12 @@ def _as_objects(schema: pa.Schema) -> Callable[[pa.RecordBatch], Iterator[bytes]
 def _csv_writer(file: IO[bytes], schema: pa.Schema, delimiter: str, safe_cells: bool) -> Iterator[WriteBatch]:
     # The csv module leaves a lone carriage return unquoted, and then cannot read its own line again.
     needs_quotes = re.compile(f'[{re.escape(delimiter)}"\r\n]').search
+    disarm = disarm_for(delimiter)
 
     def cell(value: Any) -> str:
         text = cell_text(value)
-        if safe_cells and isinstance(value, str) and text.startswith(FORMULA_STARTS):
-            text = "'" + text
+        if safe_cells and not isinstance(value, Number):
+            text = disarm(text)
         return '"' + text.replace('"', '""') + '"' if needs_quotes(text) else text
 
     def put(rows: Iterable[Iterable[Any]]) -> None:

@@ -1,4 +1,7 @@
-"""xlsx out: one sheet, a row at a time. Texts are written as texts, so that none is ever run as a formula."""
+"""xlsx out: one sheet, a row at a time. Texts are written as texts, so that none is ever run as a formula.
+
+Those that look like one are marked (quotePrefix), so that they stay texts when a cell is edited and left.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 
 from strays.errors import DataError
+from strays.tables.safe_cells import runs
 from strays.tables.values import cell_text, pieces
 
 # What a sheet and a cell hold at most, and the whole numbers that a spreadsheet keeps exactly.
@@ -23,7 +27,7 @@ BLOCK = 2**20
 SHEET = "xl/worksheets/sheet1.xml"
 DAY_ZERO = datetime(1899, 12, 30)
 FIRST_DAY = datetime(1900, 3, 1)  # what is before it is a day off in some programs
-STYLE = {date: 1, datetime: 2}
+STYLE, FORMULA_STYLE = {date: 1, datetime: 2}, 3
 # Characters that XML does not have, line ends, which it changes, and what reads like one of them.
 ESCAPED = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 
@@ -49,8 +53,9 @@ PARTS = {
     'formatCode="yyyy\\-mm\\-dd"/><numFmt numFmtId="165" formatCode="yyyy\\-mm\\-dd\\ hh:mm:ss"/></numFmts>'
     '<fonts count="1"><font/></fonts><fills count="2"><fill><patternFill patternType="none"/></fill><fill>'
     '<patternFill patternType="gray125"/></fill></fills><borders count="1"><border/></borders><cellStyleXfs count="1">'
-    '<xf/></cellStyleXfs><cellXfs count="3"><xf numFmtId="0" xfId="0"/><xf numFmtId="164" xfId="0" '
-    'applyNumberFormat="1"/><xf numFmtId="165" xfId="0" applyNumberFormat="1"/></cellXfs><cellStyles count="1">'
+    '<xf/></cellStyleXfs><cellXfs count="4"><xf numFmtId="0" xfId="0"/><xf numFmtId="164" xfId="0" '
+    'applyNumberFormat="1"/><xf numFmtId="165" xfId="0" applyNumberFormat="1"/><xf numFmtId="0" xfId="0" '
+    'quotePrefix="1"/></cellXfs><cellStyles count="1">'
     '<cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>',
 }
 
@@ -96,7 +101,8 @@ def _cell(value: Any) -> str:
     if isinstance(value, int) and abs(value) < MOST_EXACT:
         return f"<c><v>{value}</v></c>"
     if isinstance(value, float):
-        return f"<c><v>{value!r}</v></c>" if math.isfinite(value) else "<c/>"
+        # A sheet has no number for NaN and infinity; they are written as csv has them.
+        return f"<c><v>{value!r}</v></c>" if math.isfinite(value) else f'<c t="inlineStr"><is><t>{value!r}</t></is></c>'
     if type(value) in STYLE and (days := _days(value)) is not None:
         return f'<c s="{STYLE[type(value)]}"><v>{days!r}</v></c>'
     text = cell_text(value)
@@ -104,7 +110,8 @@ def _cell(value: Any) -> str:
         raise DataError(
             f"a text of {len(text):,} characters, and a cell holds {MOST_CHARACTERS:,}; write csv, jsonl or parquet"
         )
-    return f'<c t="inlineStr"><is><t xml:space="preserve">{_xml(text)}</t></is></c>'
+    style = f' s="{FORMULA_STYLE}"' if runs(text) else ""
+    return f'<c{style} t="inlineStr"><is><t xml:space="preserve">{_xml(text)}</t></is></c>'
 
 
 def _days(value: date | datetime) -> float | None:

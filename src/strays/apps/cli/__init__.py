@@ -61,8 +61,13 @@ def main(argv: list[str] | None = None) -> NoReturn:
     """Run a command and exit: 0 success, 1 failure, 2 usage error, 130 interrupted."""
     from strays.apps.cli import terminal
 
+    shown: set[str] = set()
+
     def show(message: StraysWarning, *_: Any, **__: Any) -> None:
-        terminal.say(f"warning: {_in_options(message)}", "yellow")
+        words = _in_options(message)
+        if words not in shown:  # a file that is read twice has the same faults twice
+            shown.add(words)
+            terminal.say(f"warning: {words}", "yellow")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
