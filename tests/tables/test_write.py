@@ -57,7 +57,7 @@ def test_values_json_does_not_have(tmp_path: Path) -> None:
         with open_writer(str(tmp_path / name), table.schema) as put:
             put(table.to_batches()[0])
     line = json.loads((tmp_path / "out.jsonl").read_text())
-    assert line == {"when": "2026-01-02T03:04:00", "raw": "AP8=", "nan": None, "list": [{"a": 1.5}]}
+    assert line == {"when": "2026-01-02T03:04:00", "raw": "AP8=", "nan": "NaN", "list": [{"a": 1.5}]}
     assert next(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))["list"] == '[{"a": 1.5}]'
 
 

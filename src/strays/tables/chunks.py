@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strays.tables.table import Table
+from strays.tables.table import JSON_ROW, Table
 
 PART_ROWS = 50_000
 PART_BYTES = 64 * 2**20
@@ -68,8 +68,9 @@ def cut(
 
 
 def row_bytes(batch: pa.RecordBatch) -> np.ndarray:
-    """About how many bytes each row takes."""
-    return np.add.reduce([np.zeros(len(batch)), *map(_entry_bytes, batch.columns)])
+    """About how many bytes each row takes; its own text does not count, so that chunks are those of other formats."""
+    columns = [column for field, column in zip(batch.schema, batch.columns, strict=True) if field != JSON_ROW]
+    return np.add.reduce([np.zeros(len(batch)), *map(_entry_bytes, columns)])
 
 
 def _entry_bytes(array: pa.Array) -> np.ndarray:

@@ -29,10 +29,14 @@ BLANKS = re.compile(r"[ \t\r\n]*")
 
 @dataclass(frozen=True)
 class Member:
-    """An entry of a list, or something else in the file's object, under its key; a file that is a list has no key."""
+    """An entry of a list, or something else in the file's object, under its key; a file that is a list has no key.
+
+    `text` is the value as it stands in the file.
+    """
 
     key: str | None
     value: Any
+    text: str
     in_list: bool
 
 
@@ -68,14 +72,14 @@ class JsonStream:
         elif self._next() == "{":
             self._take("{")
             while self._next() != "}":
-                key = self._value()
+                key, _ = self._value()
                 if not isinstance(key, str):
                     raise self._error("an object's key is no string")
                 self._take(":")
                 if self._next() == "[":
                     yield from self._entries(key)
                 else:
-                    yield Member(key, self._value(), in_list=False)
+                    yield Member(key, *self._value(), in_list=False)
                 self._separator("}")
             self._take("}")
         else:
@@ -86,7 +90,7 @@ class JsonStream:
     def _entries(self, key: str | None) -> Iterator[Member]:
         self._take("[")
         while self._next() != "]":
-            yield Member(key, self._value(), in_list=True)
+            yield Member(key, *self._value(), in_list=True)
             self._separator("]")
         self._take("]")
 
@@ -111,7 +115,8 @@ class JsonStream:
             raise self._error(f"expected {character}, got {self._next()!r}")
         self._at += 1
 
-    def _value(self) -> Any:
+    def _value(self) -> tuple[Any, str]:
+        """The next value, and its text."""
         self._next()
         while True:
             try:
@@ -120,9 +125,10 @@ class JsonStream:
                 if self._ended or not may_go_on:
                     if end - self._at > LONGEST_ROW:
                         raise self._too_long()
-                    value = sound(value, self._text[self._at : end])
+                    text = self._text[self._at : end]
+                    value = sound(value, text)
                     self._at = end
-                    return value
+                    return value, text
             except json.JSONDecodeError as error:
                 cut_off = error.pos > len(self._text) - NEAR_END or error.msg.startswith("Unterminated")
                 if self._ended or not cut_off:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,18 +63,28 @@ def _joined(path: str, found: InputFiles) -> Table:
     first = tables[0]
     for table in tables[1:]:
         require_alike(table, first, "Give one file at a time, or the same columns to all")
-
-    def batches(first_row: int) -> Iterator[pa.RecordBatch]:
-        skip = first_row
-        for table in tables:
-            for batch in table.batches():
-                if skip < len(batch):
-                    yield batch.slice(skip)
-                skip = max(0, skip - len(batch))
-
     ignored = [Note(f"{path}: {len(found.ignored):,} files of other formats were ignored.")] if found.ignored else []
     notes = (Note(f"{path}: the rows of {len(tables):,} files are read."), *ignored, *found.notes, *first.notes)
-    return Table(path, first.format, first.schema, batches, first.delimiter, notes)
+    texts = [table.verbatim for table in tables if table.verbatim]
+    return Table(
+        path,
+        first.format,
+        first.schema,
+        partial(_batches_of, tables),
+        first.delimiter,
+        notes,
+        Table(path, first.format, texts[0].schema, partial(_batches_of, texts)) if len(texts) == len(tables) else None,
+    )
+
+
+def _batches_of(tables: list[Table], first_row: int) -> Iterator[pa.RecordBatch]:
+    """The rows of tables, one after the other, from one on."""
+    skip = first_row
+    for table in tables:
+        for batch in table.batches():
+            if skip < len(batch):
+                yield batch.slice(skip)
+            skip = max(0, skip - len(batch))
 
 
 def require_alike(table: Table, first: Table, remedy: str, *, param: str | tuple[str, ...] = ()) -> None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from strays.errors import DataError, NoRowsError, Note
 from strays.tables.json_stream import JsonStream
 from strays.tables.lines import Reading
-from strays.tables.read_jsonl import open_jsonl, record_table
+from strays.tables.read_jsonl import Record, open_jsonl, record_table
 from strays.tables.source import Source, open_binary
 from strays.tables.table import LONGEST_ROW, Table, require_few_columns
 
 IN_WORDS = {"list": "a list", "int": "a number", "float": "a number", "bool": "true or false", "NoneType": "null"}
 MOST_LISTED = 5
+LINE_ENDS = re.compile(r"[\r\n]+")
 
 
 def open_json(source: Source, name: str) -> Table:
@@ -40,7 +41,7 @@ def open_json(source: Source, name: str) -> Table:
     return replace(table, notes=(Note(f"{name}: its rows are the list {key!r:.60}{passed_over}."),))
 
 
-def _records(stream: JsonStream, key: str | None) -> Iterator[dict[str, Any]]:
+def _records(stream: JsonStream, key: str | None) -> Iterator[Record]:
     first: type | None = None
     for number, member in enumerate((m for m in stream if m.in_list and m.key == key), 1):
         value = member.value
@@ -51,7 +52,8 @@ def _records(stream: JsonStream, key: str | None) -> Iterator[dict[str, Any]]:
                 f"{stream.name}, line {stream.line}: entry {number:,} of its list is {got}; expected objects such as "
                 '{"text": "..."}, or texts, and all entries alike'
             )
-        yield {"text": value} if isinstance(value, str) else value
+        text = LINE_ENDS.sub(" ", member.text)  # none is inside a string
+        yield ({"text": value}, f'{{"text": {text}}}') if isinstance(value, str) else (value, text)
 
 
 def _place_of_rows(source: Source, name: str) -> tuple[str | None, list[str]]:

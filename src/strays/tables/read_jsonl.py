@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +12,11 @@ import pyarrow as pa
 from strays.errors import DataError, first_line
 from strays.tables.lines import Lines, Reading, row_table
 from strays.tables.source import Source
-from strays.tables.table import BLOCK_CELLS, JSON_TEXT, Table, require_few_columns
+from strays.tables.table import BLOCK_CELLS, JSON_ROW, JSON_TEXT, Table, require_few_columns
+from strays.tables.values import as_json
 
+# An object, and its text as it stands in the file, on one line.
+Record = tuple[dict[str, Any], str]
 # What can be read must be written again, and Python's own limit is that of its stack.
 DEEPEST_JSON = 100
 ARROW_TYPES = {"NoneType": pa.null(), "str": pa.string(), "bool": pa.bool_(), "int": pa.int64(), "float": pa.float64()}
@@ -21,7 +25,7 @@ ARROW_TYPES = {"NoneType": pa.null(), "str": pa.string(), "bool": pa.bool_(), "i
 def open_jsonl(source: Source, name: str) -> Table:
     """An object a line; a column for every key that any of them has."""
 
-    def records(lines: Lines) -> Iterator[dict[str, Any]]:
+    def records(lines: Lines) -> Iterator[Record]:
         for number, line in enumerate(lines, 1):
             lines.end_row()
             if not line.strip():
@@ -39,7 +43,7 @@ def open_jsonl(source: Source, name: str) -> Table:
                     f'{{"text": "..."}} on every line{hint}',
                     param="format",
                 )
-            yield record
+            yield record, line.removesuffix("\n")
 
     def reading() -> Reading:
         lines = Lines(source, name)
@@ -49,22 +53,38 @@ def open_jsonl(source: Source, name: str) -> Table:
 
 
 def record_table(name: str, format: str, reading: Callable[[], Reading]) -> Table:
-    """A table of objects; columns and their types are known only when all have been seen, so they are read twice."""
+    """A table of objects (Record); columns and their types are known only when all have been seen: they are read twice.
+
+    Columns hold what Arrow has for a value; the table's `verbatim` also has the objects' own texts.
+    """
     kinds: dict[str, set[str]] = {}
-    for record in reading().rows:
+    for record, _ in reading().rows:
         for key, value in record.items():
             kinds.setdefault(key, set()).add(_kind(value))
         require_few_columns(len(kinds), name)
     schema = pa.schema([_json_field(key, found) for key, found in kinds.items()])
 
-    def columns(block: list[dict[str, Any]]) -> Iterator[list[Any]]:
+    def columns(block: list[Record]) -> Iterator[list[Any]]:
         for field in schema:
-            values = [record.get(field.name) for record in block]
+            values = [record.get(field.name) for record, _ in block]
             if field.metadata == JSON_TEXT:
-                values = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
+                values = [None if value is None else _json_text(value) for value in values]
             yield values
 
-    return row_table(name, format, schema, reading, columns, BLOCK_CELLS // max(len(schema), 1))
+    def columns_and_texts(block: list[Record]) -> Iterator[list[Any]]:
+        yield from columns(block)
+        yield [text for _, text in block]
+
+    most_rows = BLOCK_CELLS // max(len(schema), 1)
+    verbatim = row_table(name, format, schema.append(JSON_ROW), reading, columns_and_texts, most_rows)
+    return replace(row_table(name, format, schema, reading, columns, most_rows), verbatim=verbatim)
+
+
+def _json_text(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:  # a number too large to be one
+        return json.dumps(as_json(value), ensure_ascii=False)
 
 
 def sound(value: Any, text: str) -> Any:

@@ -13,6 +13,9 @@ from strays.tables.text_column import TextColumn, choose_column, likeliest, stri
 
 # Marks a column whose strings are JSON texts of values that Arrow has no one type for.
 JSON_TEXT = {b"strays": b"json"}
+# A last column with the JSON text of every row, as it was read, to which a file of JSON only adds what is new.
+JSON_ROW = pa.field("strays: row", pa.string(), metadata={b"strays": b"row"})
+JSON_FORMATS = ("json", "jsonl")
 # Columns that an error lists.
 MOST_LISTED = 20
 # Bounds of what is read at once, so that memory is bounded whatever a file unpacks to. Cells: also empty ones.
@@ -41,6 +44,12 @@ class Table:
     delimiter: str | None = None
     # What a user should know about how it was read.
     notes: tuple[Note, ...] = ()
+    # The same rows with JSON_ROW, where they were read from JSON.
+    verbatim: Table | None = None
+
+    def written_as(self, format: str) -> Table:
+        """The table to read for an output of this format: JSON that comes from JSON keeps its rows' own text."""
+        return self.verbatim if self.verbatim and format in JSON_FORMATS else self
 
     @classmethod
     def of(cls, rows: pa.Table, name: str = "table") -> Self:

@@ -49,13 +49,19 @@ def cell_text(value: Any) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """A value as JSON can hold it: dates by their ISO form, bytes by their base64, NaN and infinity as null."""
+    """A value as JSON can hold it: dates by their ISO form, bytes by their base64, NaN and infinity by their names.
+
+    The names are those that protobuf's JSON uses, and that Spark, among others, reads as numbers.
+
+    >>> as_json([1.5, float("nan"), float("-inf")])
+    [1.5, 'NaN', '-Infinity']
+    """
     if isinstance(value, dict):
         return {str(key): as_json(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [as_json(part) for part in value]
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, datetime | date | time):

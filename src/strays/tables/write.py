@@ -27,7 +27,7 @@ from strays.files import replace_file
 from strays.tables.delimiter import DELIMITERS
 from strays.tables.formats import format_of
 from strays.tables.safe_cells import disarm_for
-from strays.tables.table import JSON_TEXT
+from strays.tables.table import JSON_ROW, JSON_TEXT
 from strays.tables.values import as_json, cell_text, pieces
 from strays.tables.write_xlsx import count_xlsx_rows, xlsx_writer
 
@@ -159,6 +159,8 @@ def _json_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
 
 
 def _as_objects(schema: pa.Schema) -> Callable[[pa.RecordBatch], Iterator[bytes]]:
+    if JSON_ROW.name in schema.names:
+        return _with_fields(schema)
     json_columns = [field.name for field in schema if field.metadata == JSON_TEXT]
 
     def objects(batch: pa.RecordBatch) -> Iterator[bytes]:
@@ -168,6 +170,22 @@ def _as_objects(schema: pa.Schema) -> Callable[[pa.RecordBatch], Iterator[bytes]
                 for name in json_columns:
                     row[name] = None if row[name] is None else json.loads(row[name])
                 yield json.dumps(as_json(row), ensure_ascii=False, allow_nan=False).encode("utf-8")
+
+    return objects
+
+
+def _with_fields(schema: pa.Schema) -> Callable[[pa.RecordBatch], Iterator[bytes]]:
+    """The rows' own texts, to whose objects the columns behind JSON_ROW are added; every other byte stays."""
+    at = schema.names.index(JSON_ROW.name)
+    names = schema.names[at + 1 :]
+
+    def objects(batch: pa.RecordBatch) -> Iterator[bytes]:
+        for rows in pieces(batch.select(range(at, len(schema)))):
+            for text, *values in rows:
+                before, _, after = text.rpartition("}")
+                added = json.dumps(as_json(dict(zip(names, values, strict=True))), ensure_ascii=False, allow_nan=False)
+                comma = "" if before.strip() == "{" else ", "
+                yield f"{before}{comma}{added[1:]}{after}".encode()
 
     return objects
 

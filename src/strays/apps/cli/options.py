@@ -46,7 +46,9 @@ Sort = Annotated[bool, Option("--sort", help="Write the rows to --out oddest fir
 SafeCells = Annotated[
     bool,
     Option(
-        "--safe-cells", help="In csv and tsv, put an apostrophe before cells that a spreadsheet would run as formulas."
+        "--safe-cells",
+        help="In csv and tsv, put an apostrophe before whatever a spreadsheet would run as a formula, also one that "
+        "takes another delimiter.",
     ),
 ]
 EncoderName = Annotated[

@@ -18,7 +18,7 @@ from strays.jobs.score.rows import Scorer, ScoreSummary
 from strays.jobs.score.to_file import score_to_file
 from strays.jobs.score.to_folder import score_to_folder
 from strays.model.scores import RawScores
-from strays.tables import PART_ROWS, InputFiles, Table, find_files, format_of, open_table, texts_of
+from strays.tables import PART_ROWS, InputFiles, Table, find_files, format_of, open_table, output_format, texts_of
 
 
 def score_files(
@@ -75,6 +75,7 @@ def score_files(
         model=model,
         source=source,
         out=out,
+        to_folder=to_folder,
         inputs=InputFiles([], []) if piped else find_files(source, format, delimiter=delimiter, sheet=sheet),
         text_column=text_column,
         out_format=out_format,
@@ -107,6 +108,7 @@ def _score_pipe(job: Job, table: Table) -> ScoreSummary:
         if note:
             job.tell(note)
     out_format = rows.stream_format(table, job.out, job.out_format)
+    table = table.written_as(output_format(job.out, out_format))
     schema = rows.check_output(table, job.out, out_format, estimates=model.estimates)
 
     def scored() -> Iterator[tuple[pa.Table, RawScores]]:

@@ -24,7 +24,8 @@ from strays.jobs.score.plan import ChunkWriter, Engine, Plan, open_once
 from strays.jobs.score.progress import RowProgress
 from strays.jobs.score.rows import Scorer, flag_rows
 from strays.model.scores import RawScores, Scores
-from strays.tables import InputFile, InputFiles, Table
+from strays.tables import InputFile, InputFiles, Table, output_format
+from strays.tables.table import JSON_FORMATS
 
 
 @dataclass
@@ -34,6 +35,8 @@ class Job:
     model: Scorer
     source: str
     out: str
+    # Whether `out` is a folder of parts.
+    to_folder: bool
     inputs: InputFiles
     text_column: str | None
     out_format: str | None
@@ -64,7 +67,15 @@ class Job:
         for note in (*self.inputs.notes, *first.notes, column.note()):
             if note:
                 self.tell(note)
-        return Plan(column.name, self.part_rows, self.strict, in_folder, tables=tables)
+        return Plan(column.name, self.part_rows, self.strict, in_folder, self._verbatim, tables=tables)
+
+    @property
+    def _verbatim(self) -> bool:
+        """Whether rows that come from JSON go to JSON: in a folder each file's do, unless they get another format."""
+        if self.to_folder:
+            return self.out_format is None or self.out_format in JSON_FORMATS
+        is_json = all(file.format in JSON_FORMATS for file in self.inputs.files)
+        return is_json and output_format(self.out, self.out_format) in JSON_FORMATS
 
     def header(self) -> dict[str, Any]:
         """What must stay the same until a job is done, as plain data."""

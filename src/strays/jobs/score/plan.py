@@ -49,6 +49,8 @@ class Plan:
     part_rows: int
     strict: bool
     in_folder: bool
+    # Whether rows that come from JSON keep their own text, since they are written as JSON.
+    verbatim: bool = False
     writer: ChunkWriter | None = None
     # Tables that this process has opened, see open_once.
     tables: dict[str, Table] = field(default_factory=dict, compare=False, repr=False)
@@ -58,7 +60,7 @@ class Plan:
         table = open_once(file, in_folder=self.in_folder, tables=self.tables)
         if table:
             table.text_column(self.text_column)
-        return table
+        return table.verbatim if table and table.verbatim and self.verbatim else table
 
     def chunks(self, file: InputFile, first_row: int = 0) -> Iterator[Chunk]:
         """The chunks of a file from a row on, which must be the first of a chunk."""

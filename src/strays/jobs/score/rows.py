@@ -190,6 +190,7 @@ def write_scored(
 
     They come in the table's order, or, with `sort`, the oddest first.
     """
+    table = table.written_as(output_format(out, out_format))
 
     def parts() -> Iterator[tuple[pa.Table, Scores]]:
         at = 0
