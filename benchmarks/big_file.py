@@ -57,7 +57,7 @@ def peak_memory(process: subprocess.Popen[str]) -> int:
 
 def rates(out: Path) -> tuple[float, float]:
     """Rows per second in the first and in the last tenth of the parts (at least two), by when these appeared."""
-    lines = [json.loads(line) for line in (out / "manifest.jsonl").read_text().splitlines()[1:]]
+    lines = [json.loads(line) for line in (out / "_manifest.jsonl").read_text().splitlines()[1:]]
     at = np.array([(out / line["out"]).stat().st_mtime for line in lines])
     rows = np.array([line["rows"] for line in lines])
     if len(rows) < 3:

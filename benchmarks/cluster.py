@@ -105,7 +105,7 @@ class Jobs:
 
     def chunks_done(self, out: str) -> int:
         """How many chunks the manifest has."""
-        manifest = self.place / out / "manifest.jsonl"
+        manifest = self.place / out / "_manifest.jsonl"
         return max(0, manifest.read_bytes().count(b"\n") - 1) if manifest.exists() else 0
 
     def wait_for(self, out: str, share: float, process: subprocess.Popen[str], chunks: int) -> int:
@@ -122,7 +122,7 @@ class Jobs:
         there = sorted(p.relative_to(self.place / out) for p in (self.place / out).rglob("*") if p.is_file())
         rows = different = 0
         for name in names:
-            if name.name == "manifest.jsonl":
+            if name.name == "_manifest.jsonl":
                 continue
             mine, other = (open_table(str(self.place / where / name)).read() for where in ("local", out))
             rows += len(mine)
@@ -132,7 +132,7 @@ class Jobs:
         return {
             "same_files": names == there,
             "same_bytes": all(same),
-            "same_manifest": same[names.index(Path("manifest.jsonl"))],
+            "same_manifest": same[names.index(Path("_manifest.jsonl"))],
             "rows_compared": rows,
             "values_different": different,
         }
@@ -141,7 +141,7 @@ class Jobs:
         """Of any score, between an output and the local engine's."""
         found = [0.0]
         for path in (self.place / "local").rglob("*"):
-            if path.is_file() and path.name != "manifest.jsonl":
+            if path.is_file() and path.name != "_manifest.jsonl":
                 both = (path, self.place / out / path.relative_to(self.place / "local"))
                 mine, other = (open_table(str(one)).read()["anomaly_score"].to_numpy().astype(float) for one in both)
                 found.append(float(np.abs(mine - other).max()))

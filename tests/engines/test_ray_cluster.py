@@ -143,7 +143,7 @@ score_files(Slow(), sys.argv[1], sys.argv[2], part_rows=10, engine=RayEngine(sys
 def test_the_driver_killed_midway_is_gone_on_from(two_nodes, tmp_path: Path) -> None:
     source = write(tmp_path / "a.csv", rows(600, "a"))
     run(source, f"{tmp_path}/whole/")
-    manifest = tmp_path / "out" / "manifest.jsonl"
+    manifest = tmp_path / "out" / "_manifest.jsonl"
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(source), f"{tmp_path}/out/", two_nodes.address], cwd=REPO
     )
@@ -214,7 +214,9 @@ def test_errors_are_those_of_the_local_engine_and_what_is_done_is_kept(two_nodes
                 engine(folder, f"{out}/", **options)
             said.append(str(raised.value).replace(str(out), "OUT"))
         assert said[0] == said[1]
-        assert everything_in(tmp_path / "local")["manifest.jsonl"] == everything_in(tmp_path / "ray")["manifest.jsonl"]
+        assert (
+            everything_in(tmp_path / "local")["_manifest.jsonl"] == everything_in(tmp_path / "ray")["_manifest.jsonl"]
+        )
         return said[0]
 
     assert "a.parquet, row 25" in both({"strict": True})  # told by an actor
@@ -266,7 +268,7 @@ def test_the_command_ended_midway_takes_its_cluster_with_it(
     texts = [f"{text} {i}" for i, text in enumerate(farm_texts(384) * 100)]
     write(tmp_path / "in.csv", [{"text": text} for text in texts])
     command = [sys.executable, "-m", "strays", "score", "in.csv", "--model", "model", "--part-rows", "256", "--out"]
-    manifest, deadline = tmp_path / "out" / "manifest.jsonl", time.monotonic() + 240
+    manifest, deadline = tmp_path / "out" / "_manifest.jsonl", time.monotonic() + 240
     # A terminal's Ctrl-C goes to all processes of a group.
     options = {"cwd": tmp_path, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     with subprocess.Popen([*command, "out/", "--engine", "ray"], **options) as process:

@@ -1,6 +1,6 @@
 """Files of rows <-> streams of Arrow record batches."""
 
-from strays.tables.chunks import PART_ROWS, Chunk, cut
+from strays.tables.chunks import PART_BYTES, PART_ROWS, Chunk, cut
 from strays.tables.folder import DOCUMENTS, InputFile, InputFiles, find_files
 from strays.tables.formats import FORMATS, format_of
 from strays.tables.open import open_input, open_table, require_alike
@@ -13,6 +13,7 @@ __all__ = [
     "DOCUMENTS",
     "FORMATS",
     "OUTPUT_FORMATS",
+    "PART_BYTES",
     "PART_ROWS",
     "Chunk",
     "InputFile",

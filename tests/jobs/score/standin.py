@@ -126,8 +126,9 @@ def everything_in(folder: Path) -> dict[str, bytes]:
 
 def read_parts(folder: Path) -> list[dict]:
     """All rows of the parts, in the order of the manifest."""
+    from strays.jobs.score.manifest import NAME
     from strays.tables import open_table
 
-    lines = [json.loads(line) for line in (folder / "manifest.jsonl").read_text().splitlines()[1:]]
+    lines = [json.loads(line) for line in (folder / NAME).read_text().splitlines()[1:]]
     parts = sorted((line["file"], line["first_row"], line["out"]) for line in lines if line["kind"] == "part")
     return [row for _, _, out in parts for row in open_table(str(folder / out)).read().to_pylist()]

@@ -21,13 +21,13 @@ def test_a_folder_becomes_parts_beside_a_manifest(folder: Path, tmp_path: Path, 
     out = tmp_path / "out"
     summary = run(folder, f"{out}/", model := StandIn(**rule))
     assert [row["id"] for row in read_parts(out)] == ALL
-    visible = [name for name in everything_in(out) if not name.startswith(".")]
-    assert visible == [
+    assert [name for name in everything_in(out) if not name.startswith("_")] == [
         *(f"a-0000{i}.parquet" for i in range(3)),
         *(f"b-0000{i}.csv" for i in range(2)),
         *(f"deep/c-0000{i}.jsonl" for i in range(3)),
-        "manifest.jsonl",
     ]
+    bookkeeping = ["_manifest.jsonl", "_scores.f64"] if rule else ["_manifest.jsonl"]
+    assert [name for name in everything_in(out) if name.startswith("_")] == bookkeeping
     assert (summary.n_rows, summary.n_parts, summary.n_files, summary.n_resumed_rows) == (68, 8, 4, 0)
     assert summary.ignored == ("readme.md",)
     assert summary.rows_per_second > 0
@@ -101,13 +101,26 @@ def test_parts_in_another_format_and_files_named_alike(tmp_path: Path) -> None:
     write(tmp_path / "in" / "x.jsonl", rows(3, "q"))
     write(tmp_path / "in" / "y.csv", rows(3, "r"))
     run(tmp_path / "in", tmp_path / "out", out_format="parquet")
-    names = ["manifest.jsonl", "x.csv-00000.parquet", "x.jsonl-00000.parquet", "y-00000.parquet"]
+    names = ["_manifest.jsonl", "x.csv-00000.parquet", "x.jsonl-00000.parquet", "y-00000.parquet"]
     assert list(everything_in(tmp_path / "out")) == names
+
+
+@pytest.mark.parametrize(("name", "format"), [("t.csv", "csv"), ("t.parquet", "parquet"), ("t.txt", "parquet")])
+def test_a_name_without_an_extension_is_a_folder(tmp_path: Path, name: str, format: str) -> None:
+    source = tmp_path / name
+    if name == "t.txt":
+        source.write_text("some\nlines\n")
+    else:
+        write(source, rows(2))
+    assert run(source, tmp_path / "scored").n_parts == 1
+    assert set(everything_in(tmp_path / "scored")) == {f"t-00000.{format}", "_manifest.jsonl"}
+    run(source, tmp_path / "other", out_format="jsonl")
+    assert (tmp_path / "other" / "t-00000.jsonl").exists()
 
 
 def test_names_that_parts_cannot_be_told_apart_by() -> None:
     assert part_stems(["a/x.csv", "y.csv.gz", ".z"], []) == {"a/x.csv": "a/x", "y.csv.gz": "y", ".z": ".z"}
-    earlier = WrittenChunk("x.csv", 1, 1, 0, 1, True, "", 0, out="x.csv-00000.csv", bytes=1, flagged=0)
+    earlier = WrittenChunk("x.csv", 1, 1, 0, 1, True, "", 0, out="x.csv-00000.csv", bytes=1, sha256="", flagged=0)
     with pytest.raises(DataError, match=r"^x\.csv and x\.csv\.csv: their names are too alike"):
         part_stems(["x", "x.csv", "x.csv.csv"], [earlier])
 
@@ -140,7 +153,8 @@ def test_a_small_job_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ),
         ("-", "out/", UsageError, "a folder cannot be written from a pipe"),
         ("in.csv", "in.csv", UsageError, "is the input itself"),
-        ("in.csv", "out", DataError, "its name does not tell its format"),
+        ("in.csv", "out.odd", DataError, "its name does not tell its format"),
+        ("in.csv", "name", DataError, "name: is a file; expected the name of a folder"),
         ("full", "out/", DataError, "no file in this folder ends in"),
         ("blank", "out/", DataError, "no rows in any of its files"),
         ("scored", "out/", DataError, "already has a column 'p_value'"),
@@ -153,6 +167,7 @@ def test_what_cannot_be_done(folder: Path, tmp_path: Path, monkeypatch, source, 
     write(folder / "b.jsonl", [{"id": 3, "text": "x"}])
     (folder / "b.csv").unlink()
     write(tmp_path / "in.csv", rows(3))
+    (tmp_path / "name").touch()
     write(tmp_path / "blank" / "a.csv", [{"text": 1}]).write_text("text\n")
     write(tmp_path / "scored" / "a.csv", [{"text": 1, "p_value": 0.1}])
     write(tmp_path / "other" / "a.csv", [{"title": "a"}])

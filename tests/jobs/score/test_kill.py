@@ -111,7 +111,7 @@ def test_the_command_itself_killed(tmp_path: Path, tiny_bert: Path) -> None:
 
     with pytest.raises(SystemExit):
         main(command("undisturbed")[3:])
-    manifest = tmp_path / "killed" / "manifest.jsonl"
+    manifest = tmp_path / "killed" / "_manifest.jsonl"
     kills = 0
     for _ in range(2):
         done = len(manifest.read_bytes().splitlines()) if manifest.exists() else 0

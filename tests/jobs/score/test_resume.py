@@ -17,7 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from strays.errors import DataError, UsageError
+from strays.errors import DataError, StraysWarning, UsageError
+from strays.jobs.score.entries import parse, to_line
 from strays.tables import open_table
 from tests.jobs.score.standin import (
     ALL,
@@ -92,7 +93,7 @@ def test_one_file_goes_on_from_its_kept_scores(tmp_path: Path) -> None:
     with pytest.raises(Stop):
         run(source, tmp_path / "out.parquet", stopping(StandIn(), 2))
     assert not (tmp_path / "out.parquet").exists()
-    assert (tmp_path / ".out.parquet.strays" / "manifest.jsonl").exists()
+    assert (tmp_path / ".out.parquet.strays" / "_manifest.jsonl").exists()
     assert run(source, tmp_path / "out.parquet", rest := StandIn()).n_resumed_rows == 20
     assert rest.n_asked == 15
     assert pq.read_table(tmp_path / "out.parquet").num_rows == 35
@@ -111,7 +112,7 @@ def test_a_job_that_was_stopped_while_it_sorted_goes_on(tmp_path: Path, monkeypa
     with monkeypatch.context() as patch, pytest.raises(Stop):
         patch.setattr("strays.jobs.score.rows.in_order", stopped)
         run(source, tmp_path / "out.csv", sort=True)
-    assert list((tmp_path / ".out.csv.strays" / "sorting").iterdir())
+    assert list((tmp_path / ".out.csv.strays" / "_sorting").iterdir())
     assert run(source, tmp_path / "out.csv", rest := StandIn(), sort=True).n_resumed_rows == 35
     assert rest.n_asked == 0
     scores = [float(row["anomaly_score"]) for row in open_table(str(tmp_path / "out.csv")).read().to_pylist()]
@@ -126,11 +127,13 @@ def test_a_part_that_is_gone_or_cut_off_is_made_again(folder: Path, tmp_path: Pa
         before = everything_in(out)
         (out / "a-00001.parquet").unlink()
         (out / "b-00000.csv").write_text("id,text\n")
-        summary = run(folder, f"{out}/", again := StandIn(**rule))
+        with pytest.warns(StraysWarning, match=r"b-00000\.csv: was changed .* kept as _b-00000\.csv\.changed"):
+            summary = run(folder, f"{out}/", again := StandIn(**rule))
         assert (summary.n_remade, again.n_asked) == (2, 0 if rule else 20)
+        (out / "_b-00000.csv.changed").unlink()
         after = everything_in(out)
-        assert {name: after[name] for name in after if name != "manifest.jsonl"} == {
-            name: before[name] for name in before if name != "manifest.jsonl"
+        assert {name: after[name] for name in after if name != "_manifest.jsonl"} == {
+            name: before[name] for name in before if name != "_manifest.jsonl"
         }
 
 
@@ -150,7 +153,7 @@ def test_kept_scores_that_are_damaged_are_made_again(tmp_path: Path) -> None:
     source = write(tmp_path / "t.csv", rows(40))
     with pytest.raises(Stop):
         run(source, tmp_path / "out.csv", stopping(StandIn(), 3))
-    scores = tmp_path / ".out.csv.strays" / ".scores.f64"
+    scores = tmp_path / ".out.csv.strays" / "_scores.f64"
     data = bytearray(scores.read_bytes())
     data[100] ^= 1  # in the second chunk
     scores.write_bytes(data[:-8])  # and the third is cut off
@@ -164,8 +167,8 @@ def test_half_a_line_and_left_overs_do_not_count(folder: Path, tmp_path: Path) -
     out = tmp_path / "out"
     run(folder, f"{out}/")
     before = everything_in(out)
-    lines = (out / "manifest.jsonl").read_bytes().splitlines(keepends=True)
-    (out / "manifest.jsonl").write_bytes(b"".join(lines[:5]) + lines[5][:-9])
+    lines = (out / "_manifest.jsonl").read_bytes().splitlines(keepends=True)
+    (out / "_manifest.jsonl").write_bytes(b"".join(lines[:5]) + lines[5][:-9])
     left = out / "deep" / f".strays-{'0' * 32}"  # by a process of another machine
     left.mkdir(0o700)
     record = {"strays_workspace": left.name, "replaces": "c-00001.jsonl", "host": "another"}
@@ -174,7 +177,9 @@ def test_half_a_line_and_left_overs_do_not_count(folder: Path, tmp_path: Path) -
     run(folder, f"{out}/", again := StandIn())
     assert again.n_asked == 68 - 35
     assert everything_in(out) == before
-    (out / "manifest.jsonl").write_bytes(lines[0][:20])
+    (out / "_manifest.jsonl").write_bytes(b"")  # killed before it wrote the first line
+    for path in out.rglob("*-0000*"):
+        path.unlink()
     run(folder, f"{out}/", anew := StandIn())
     assert anew.n_asked == 68
     assert everything_in(out) == before
@@ -286,46 +291,77 @@ def test_restart_removes_only_what_the_manifest_lists(folder: Path, stopped: str
     assert {name.rpartition(".")[2] for name in names} == {"txt", "jsonl"}
 
 
-def test_parts_that_were_written_but_not_noted_do_not_stay(folder: Path, tmp_path: Path) -> None:
+def test_parts_that_were_written_but_not_recorded_do_not_stay(folder: Path, tmp_path: Path) -> None:
+    """A cluster writes some ahead of the manifest; until they are recorded they do not have their names."""
     out = tmp_path / "out"
     run(folder, f"{out}/")
-    kept = ("mine-00000.csv", "a-0.csv", "a-00000.txt", "a-00000.jsonl", "deep/a-00000.csv")
-    for name in ("a-00003.parquet", "deep/c-00007.jsonl", *kept):
-        (out / name).write_text("x")
+    before = everything_in(out)
+    for name in ("a-00003.parquet", "deep/c-00007.jsonl"):
+        (out / "_unfinished" / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / "_unfinished" / name).write_text("x")
     run(folder, f"{out}/", nothing := StandIn())
     assert nothing.asked == []
-    left = set(everything_in(out))
-    assert left >= set(kept)
-    assert not left & {"a-00003.parquet", "deep/c-00007.jsonl"}
-    assert len(left) == 8 + 1 + len(kept)
+    assert everything_in(out) == before
+    assert not (out / "_unfinished").exists()
+
+
+@pytest.mark.parametrize("rule", [{}, {"top": 7}])
+def test_a_part_that_was_recorded_and_not_yet_named_gets_its_name(folder: Path, tmp_path: Path, rule: dict) -> None:
+    out = tmp_path / "out"
+    run(folder, f"{out}/", StandIn(**rule))
+    before = everything_in(out)
+    (out / "_unfinished" / "deep").mkdir(parents=True)
+    for name in ("a-00001.parquet", "deep/c-00002.jsonl"):
+        (out / name).rename(out / "_unfinished" / name)
+    assert run(folder, f"{out}/", nothing := StandIn(**rule)).n_remade == 0
+    assert nothing.asked == []
+    assert everything_in(out) == before
+
+
+def altered(manifest: Path, line: int, **values: object) -> None:
+    """Change what a line says, with its check sum."""
+    lines = manifest.read_bytes().splitlines(keepends=True)
+    entry = parse(lines[line]) | values
+    lines[line] = to_line({key: value for key, value in entry.items() if key != "check"})
+    manifest.write_bytes(b"".join(lines))
 
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_manifest_of_another_format_is_refused(folder: Path, stopped: str, restart: bool) -> None:
-    manifest = Path(stopped) / "manifest.jsonl"
-    manifest.write_text(manifest.read_text().replace('"strays_job": 2', '"strays_job": 1'))
+    altered(Path(stopped) / "_manifest.jsonl", 0, strays_job=4)
     before = everything_in(Path(stopped))
-    with pytest.raises(DataError, match=r"in format 1 by strays .*; this version reads format 2\..* another out"):
+    with pytest.raises(DataError, match=r"in format 4 by strays .*; this version reads format 3\..* another out"):
         run(folder, stopped, restart=restart)
     assert everything_in(Path(stopped)) == before
 
 
-@pytest.mark.parametrize("line", [b"{nonsense\n", b"[]\n", b'{"kind": "part"}\n', b'{"kind": "other"}\n'])
-def test_a_damaged_manifest_is_refused(folder: Path, stopped: str, line: bytes) -> None:
-    manifest = Path(stopped) / "manifest.jsonl"
-    manifest.write_bytes(manifest.read_bytes() + line)
-    with pytest.raises(DataError, match=r"manifest\.jsonl, line 8: is (damaged|not as strays writes it).*another out"):
-        run(folder, stopped)
-    manifest.write_bytes(b'{"mine": 1}\n')
-    with pytest.raises(DataError, match="is not a manifest of strays"):
+@pytest.mark.parametrize(
+    "line", [b"{nonsense\n", b"[]\n", b'{"kind": "part"}\n', b'{"check": 1}\n', b"[" * 9999 + b"\n"]
+)
+def test_what_damaged_lines_of_a_manifest_spoke_of_is_done_again(folder: Path, stopped: str, line: bytes) -> None:
+    manifest = Path(stopped) / "_manifest.jsonl"
+    lines = manifest.read_bytes().splitlines(keepends=True)
+    manifest.write_bytes(b"".join([*lines[:2], line, *lines[3:]]))
+    with pytest.warns(StraysWarning, match=r"_manifest\.jsonl: is damaged in line 3; .* is done again"):
+        summary = run(folder, stopped, model := StandIn())
+    assert model.n_asked == 10 + 20  # of the line that is damaged, and what was left
+    assert summary.n_rows == 68
+    assert [row["id"] for row in read_parts(Path(stopped))] == ALL
+    run(folder, stopped, nothing := StandIn())
+    assert nothing.asked == []
+
+
+@pytest.mark.parametrize("values", [{"kind": "other"}, {"rows": "ten"}, {"rows": -1}, {"out": None}, {"more": 1}])
+def test_a_manifest_that_is_not_as_strays_writes_it_is_refused(folder: Path, stopped: str, values: dict) -> None:
+    altered(Path(stopped) / "_manifest.jsonl", 3, **values)
+    with pytest.raises(DataError, match=r"_manifest\.jsonl, line 4: is not as strays writes it.*another out"):
         run(folder, stopped)
 
 
 def test_a_manifest_cannot_point_outside_its_folder(folder: Path, stopped: str, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("x")
-    manifest = Path(stopped) / "manifest.jsonl"
-    manifest.write_text(manifest.read_text().replace('"a-00000.parquet"', '"../precious"'))
+    altered(Path(stopped) / "_manifest.jsonl", 1, out="../precious")
     with pytest.raises(DataError, match="outside its folder"):
         run(folder, stopped, restart=True)
     assert precious.exists()

@@ -50,10 +50,11 @@ class ScoredChunk(DoneChunk):
 
 @dataclass(frozen=True)
 class WrittenChunk(DoneChunk):
-    """A chunk that is written, with its scores, to a file of its own."""
+    """A chunk that is written, with its scores, to a file of its own, of this size and digest."""
 
     out: str
     bytes: int
+    sha256: str
     flagged: int
     by_full: int | None = None
 
@@ -105,4 +106,14 @@ class Task:
 def require_unchanged(file: InputFile, state: tuple[int, int]) -> None:
     """Raise if a file no longer has the size and time of change that it had when its reading began."""
     if file.state() != state:
-        raise DataError(f"{file.path}: changed while it was being read; score it when it no longer changes")
+        raise _changing(file)
+
+
+def require_scored(file: InputFile, chunk: Chunk, scored: DoneChunk | None) -> None:
+    """Raise if a chunk that is read again, to be written, no longer has the rows that were scored."""
+    if scored is None or chunk.digest() != scored.digest:
+        raise _changing(file)
+
+
+def _changing(file: InputFile) -> DataError:
+    return DataError(f"{file.path}: changed while it was being read; score it when it no longer changes")

@@ -133,14 +133,21 @@ def _score_pipe(job: Job, table: Table) -> ScoreSummary:
 
 
 def _names_a_folder(out: str, source: str) -> bool:
+    """Whether parts go to a folder: it is one, ends in a slash, or is a name without an extension.
+
+    Where a folder is scored, a name with an extension that is of no format will do too. From a pipe only a slash tells,
+    as what it gives goes to one file.
+    """
     if out.endswith("/") or Path(out).is_dir():
         return True
-    if not Path(source).is_dir() or out == "-":
+    if _is_pipe(out) or _is_pipe(source):
         return False
+    if not Path(out).suffix:
+        return True
     try:
         format_of(out)
     except DataError:
-        return True
+        return Path(source).is_dir()
     return False
 
 

@@ -49,8 +49,9 @@ class Job:
     engine: Engine
     # Takes what a user should know of how the files are read.
     tell: Callable[[Note], object]
-    # Sizes and times of change of the files, as this run found them.
+    # Sizes and times of change of the files, as this run found them, and the chunks that it has compared.
     states: dict[str, tuple[int, int]] = field(default_factory=dict)
+    compared: set[Key] = field(default_factory=set)
 
     @cached_property
     def plan(self) -> Plan:
@@ -102,11 +103,11 @@ class Job:
         counts = [file.about_rows() for file in self.inputs.files]
         return None if None in counts else sum(count or 0 for count in counts)
 
-    def left(self, done: Mapping[Key, DoneChunk], states: Mapping[str, tuple[int, int]]) -> Iterator[Remaining]:
+    def left(self, done: Mapping[Key, DoneChunk]) -> Iterator[Remaining]:
         """What is left of each file beyond the chunks that are done, in order.
 
-        A file of the same size and time of change as in `states` is trusted. The chunks done of any other are read
-        again and compared, so that a file that was only touched, or repaired behind them, does not stop the job.
+        The rows of chunks that an earlier run has done are read again and compared. Size and time of change would not
+        tell: a file can be changed with both kept, and touched, or repaired behind these rows, with neither.
         """
         by_file: dict[str, dict[int, DoneChunk]] = {file.name: {} for file in self.inputs.files}
         for (name, row), chunk in done.items():
@@ -119,29 +120,30 @@ class Job:
         for file in self.inputs.files:
             mine = by_file[file.name]
             self.states[file.name] = state = file.state()
-            if mine and states[file.name] != state:
-                self._require_same_rows(file, mine, states[file.name])
+            self._require_same_rows(file, {row: mine[row] for row in mine if (file.name, row) not in self.compared})
+            self.compared |= {(file.name, row) for row in mine}
             first = before = 0
             while first in mine and not mine[first].last:
                 first, before = first + mine[first].rows, before + 1
             if first not in mine:
                 yield Remaining(file, state, first, before, tuple(sorted(row for row in mine if row > first)))
 
-    def _require_same_rows(self, file: InputFile, done: Mapping[int, DoneChunk], was: tuple[int, int]) -> None:
+    def _require_same_rows(self, file: InputFile, done: Mapping[int, DoneChunk]) -> None:
         left = dict(done)
-        for chunk in self.plan.chunks(file):
+        for chunk in self.plan.chunks(file) if left else ():
             known = left.get(chunk.first_row)
             if known and (known.last, known.digest) != (chunk.last, chunk.digest()):
                 break
             left.pop(chunk.first_row, None)
             if not left:
                 return
-        first = min(left)
-        raise cannot_resume(
-            f"{file.path}: has changed since the earlier run ({was[0]:,} bytes then, {file.state()[0]:,} now), and "
-            f"rows {first + 1:,} to {first + left[first].rows:,}, which are scored already, are no longer the same. "
-            "Put the earlier file back"
-        )
+        if left:
+            first = min(left)
+            raise cannot_resume(
+                f"{file.path}: has changed since the earlier run ({left[first].size:,} bytes then, "
+                f"{file.state()[0]:,} now), and rows {first + 1:,} to {first + left[first].rows:,}, which are scored "
+                "already, are no longer the same. Put the earlier file back"
+            )
 
     def run(self, left: Iterable[Remaining], writer: ChunkWriter | None = None) -> Iterator[DoneChunk]:
         """Have the engine do what is left; with a writer, chunks come back written."""

@@ -1,33 +1,35 @@
-"""The manifest of a scoring job: what was asked, then one line for every chunk of rows that is done.
+"""The manifest of a scoring job: what was asked, and which chunks of rows are done.
 
-A line is on the disk before the next chunk begins, and after what it speaks of. An incomplete line at the end, from a
-process that was stopped while writing it, is ignored. There is no time or place in it, so the same job writes the same
-manifest, however often it was stopped. A process that works on a job holds a lock on its manifest.
+A line is on the disk before the next chunk begins, and after what it speaks of. There is no time or place in it, so the
+same job writes the same manifest, however often it was stopped. A process that works on a job holds a lock on its
+manifest. What has the name of a manifest and is none is never written to.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
+import warnings
 import zlib
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any, Self
+from pathlib import Path
+from typing import IO, Any, Self
 
-from strays.errors import DataError, UsageError
-from strays.files import append, lock, sync
+from strays.errors import DataError, StraysWarning, UsageError
+from strays.files import append, lock, open_own, replace_file, sync, sync_folder
 from strays.jobs.score.chunks import DoneChunk, Key, ScoredChunk, WrittenChunk
+from strays.jobs.score.entries import FORMAT_VERSION, Entries, KeptScores, chunk_line, read_entries, to_line
+from strays.jobs.score.part_files import PartFiles
 from strays.model.scores import RawScores
 
-NAME = "manifest.jsonl"
+# Names that start with an underscore are not data to those who read a folder of parts: pandas, Arrow, Spark.
+NAME = "_manifest.jsonl"
 # Scores of chunks whose rows are not written yet (RawScores.to_bytes), one chunk after another.
-SCORES = ".scores.f64"
+SCORES = "_scores.f64"
 # Where rows are kept while they are sorted.
-SORTING = "sorting"
-FORMAT_VERSION = 2
+SORTING = "_sorting"
+# Of a manifest that replaced one of an earlier version: the digest of that.
+UPGRADED_FROM = "upgraded_from"
 # What messages call the entries of the header that are no parameters, and the parameters that messages name.
 IN_WORDS = {
     "strays_version": "the strays version",
@@ -37,136 +39,149 @@ IN_WORDS = {
 PARAMS = ("cascade", "recall", "text_column", "delimiter", "out_format", "safe_cells", "part_rows", "out", "restart")
 
 
-@dataclass(frozen=True)
-class KeptScores(DoneChunk):
-    """A chunk whose scores are kept, so many bytes from one on in the file of scores."""
-
-    at: int
-    bytes: int
-    crc32: int
-
-
-KINDS = {"scores": KeptScores, "part": WrittenChunk}
-
-
 class Manifest:
     """An open manifest.
 
-    `scores` and `parts` are the chunks done whose results are still there, `states` the files' sizes and times of
-    change when they were last read, `missing` the parts that are gone or of another size.
+    Opening one locks and reads it, and compares the job that it was written for; `begin` makes it this run's.
+
+    `scores` and `parts` are the chunks done; after `begin`, those whose results are still there. `missing` are the
+    parts that were gone or not as they were written. `unproven` says that parts may be there that it does not list: it
+    was damaged, or written by an earlier version.
     """
 
-    def __init__(self, path: Path, header: dict[str, Any], *, restart: bool = False) -> None:
-        self.path, self.folder = path, path.parent
+    def __init__(self, folder: Path, header: dict[str, Any], *, restart: bool = False) -> None:
+        self.path, self.folder, self.files = folder / NAME, folder, PartFiles(folder)
         self.scores: dict[Key, KeptScores] = {}
         self.parts: dict[Key, WrittenChunk] = {}
-        self.states: dict[str, tuple[int, int]] = {}
         self.missing: list[str] = []
+        self._header, self._restart = {"strays_job": FORMAT_VERSION} | header, restart
+        self._file = self._open()
         try:
-            self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
-        except OSError as error:
-            raise DataError(
-                f"{path}: could not be written ({error.strerror}); choose another {{out}}", param="out"
-            ) from error
-        try:
-            if not lock(self._file):
-                raise UsageError(
-                    f"{path.parent}: another process is writing this output; wait for it, or choose another {{out}}",
-                    param="out",
-                )
-            self._begin(header, restart)
+            data = self._file.read()
+            # One without a byte is of a process that was killed before it wrote any.
+            self._found = read_entries(data, self.path) if data else Entries({}, [], [], 0, cut_off=False)
+            if not restart:
+                self._require_same_job()
+            for done in self._found.done:
+                self._count(done)
         except BaseException:
             self._file.close()
             raise
 
-    def _begin(self, header: dict[str, Any], restart: bool) -> None:
-        data = self._file.read()
-        whole = data.rfind(b"\n") + 1
-        entries = [self._parsed(number, line) for number, line in enumerate(data[:whole].splitlines(), 1)]
-        if entries and entries[0].get("strays_job") is None:
-            raise self._unusable("is not a manifest of strays; move it away")
-        done = list(self._read(entries[1:], entries[0])) if entries else []
-        if restart:
-            self._remove_results(done)
-            entries, whole = [], 0
-        self._file.seek(whole)
-        self._file.truncate()
-        if not entries:
-            self._put({"strays_job": FORMAT_VERSION} | header)
-            return
-        for name, was in entries[0].items():
-            if name != "strays_job" and was != header.get(name):
+    @property
+    def damaged(self) -> bool:
+        """Whether lines were lost."""
+        return bool(self._found.damaged) or self._found.cut_off
+
+    @property
+    def unproven(self) -> bool:
+        """Whether there may be parts of this job that are not listed."""
+        return self.damaged or self._is_upgraded
+
+    @property
+    def _is_upgraded(self) -> bool:
+        return UPGRADED_FROM in self._found.header
+
+    def _open(self) -> IO[bytes]:
+        try:
+            file = open_own(self.path)
+        except OSError as error:
+            raise DataError(
+                f"{self.path}: could not be written ({error.strerror}); choose another {{out}}", param="out"
+            ) from error
+        # The one that was opened may have been replaced since, by a process that repaired it.
+        if not lock(file) or not os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
+            file.close()
+            raise UsageError(
+                f"{self.folder}: another process is writing this output; wait for it, or choose another {{out}}",
+                param="out",
+            )
+        return file
+
+    def _require_same_job(self) -> None:
+        for name, was in self._found.header.items():
+            now = self._header.get(name)
+            if was != now and name != UPGRADED_FROM:
                 raise UsageError(
                     f"{self.path}: the earlier run had {IN_WORDS.get(name, f'{{{name}}}')} {was}, this one has "
-                    f"{header.get(name)}; all rows must be scored alike. Run it as before to resume, choose another "
+                    f"{now}; all rows must be scored alike. Run it as before to resume, choose another "
                     "{out}, or discard the earlier run with {restart}",
                     param=PARAMS,
                 )
-        for entry in done:
-            self._count(entry)
+
+    def begin(self) -> None:
+        """Remove what a stopped run left, and start anew or go on: from here on this run writes to the folder."""
+        found = self._found
+        if self._restart:
+            self._discard()
+        elif found.damaged:
+            self._repair()
+        else:
+            self._file.seek(found.whole)
+            self._file.truncate()
+        if self._restart or not found.header:
+            self._put(to_line(self._header))
+            sync_folder(self.folder)
         self._drop_what_is_gone()
+        self.files.clean()
 
-    def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            entry = None
-        if not isinstance(entry, dict):
-            raise self._unusable("is damaged; remove the folder", number)
-        return entry
+    def _discard(self) -> None:
+        self._drop_what_is_gone()
+        for part in self.parts.values():
+            (self.folder / part.out).unlink(missing_ok=True)
+        (self.folder / SCORES).unlink(missing_ok=True)
+        self.scores, self.parts, self.missing = {}, {}, []
+        self._file.seek(0)
+        self._file.truncate()
 
-    def _read(self, entries: list[dict[str, Any]], header: dict[str, Any]) -> Iterator[DoneChunk]:
-        if header["strays_job"] != FORMAT_VERSION:
-            raise self._unusable(
-                f"was written in format {header['strays_job']} by strays {header.get('strays_version')}; this version "
-                f"reads format {FORMAT_VERSION}. Resume with that version"
-            )
-        for number, entry in enumerate(entries, 2):
-            try:
-                done = KINDS[entry.pop("kind")](**entry)
-            except (KeyError, TypeError) as error:
-                raise self._unusable(f"is not as strays writes it ({error}); remove the folder", number) from error
-            way = PurePosixPath(done.out if isinstance(done, WrittenChunk) else "")
-            if way.is_absolute() or ".." in way.parts:
-                raise self._unusable(f"{way} is outside its folder; remove the folder", number)
-            yield done
-
-    def _unusable(self, why: str, line: int | None = None) -> DataError:
-        place = f"{self.path}, line {line}" if line else f"{self.path}"
-        return DataError(f"{place}: {why}, or choose another {{out}}", param="out")
+    def _repair(self) -> None:
+        """Write the manifest again without the lines that are damaged; what they spoke of is done again."""
+        listed = ", ".join(map(str, self._found.damaged[:5]))
+        words = f"{self.path}: is damaged in line {listed}; what it said there is not known, and is done again"
+        warnings.warn(StraysWarning(words), stacklevel=2)
+        with replace_file(self.path) as file:
+            file.write(to_line(self._found.header))
+            file.writelines(map(chunk_line, self._found.done))
+        self._file.close()
+        self._file = self._open()
+        self._file.seek(0, os.SEEK_END)
 
     def _count(self, done: DoneChunk) -> None:
-        self.states[done.file] = (done.size, done.mtime_ns)
         if isinstance(done, WrittenChunk):
             self.parts[done.key] = done
         elif isinstance(done, KeptScores):
             self.scores[done.key] = done
 
     def _drop_what_is_gone(self) -> None:
+        kept: list[tuple[Path, Path]] = []
         for key, part in list(self.parts.items()):
-            path = self.folder / part.out
-            if not path.is_file() or path.stat().st_size != part.bytes:
-                self.missing.append(part.out)
-                del self.parts[key]
-        for key, kept in list(self.scores.items()):
-            if zlib.crc32(self._kept_bytes(kept)) != kept.crc32:
+            if self.files.is_as_written(part) or self.files.restore(part):
+                continue
+            if changed := self.files.set_aside(part):
+                kept.append((self.folder / part.out, changed))
+            self.missing.append(part.out)
+            del self.parts[key]
+        for was, now in kept:
+            words = f"{was}: was changed since it was written; it is kept as {now.name}, and its rows are written again"
+            warnings.warn(StraysWarning(words), stacklevel=2)
+        for key, scores in list(self.scores.items()):
+            if zlib.crc32(self._kept_bytes(scores)) != scores.crc32:
                 del self.scores[key]
-        end = max((kept.at + kept.bytes for kept in self.scores.values()), default=0)
+        end = max((scores.at + scores.bytes for scores in self.scores.values()), default=0)
         if (self.folder / SCORES).exists():
             os.truncate(self.folder / SCORES, end)
 
-    def _remove_results(self, done: list[DoneChunk]) -> None:
-        for entry in done:
-            if isinstance(entry, WrittenChunk):
-                (self.folder / entry.out).unlink(missing_ok=True)
-        (self.folder / SCORES).unlink(missing_ok=True)
-        shutil.rmtree(self.folder / SORTING, ignore_errors=True)
-
     def add(self, chunk: DoneChunk) -> None:
-        """Record that a chunk is done, and keep its scores if its rows are not written yet; all is on the disk then."""
+        """Record that a chunk is done; all is on the disk then.
+
+        The scores of a chunk whose rows are not written yet are kept. A part gets its name.
+        """
         done = self._keep_scores(chunk) if isinstance(chunk, ScoredChunk) else chunk
-        kind = next(kind for kind, class_ in KINDS.items() if isinstance(done, class_))
-        self._put({"kind": kind} | asdict(done))
+        if isinstance(done, WrittenChunk):
+            self.files.require_free(done, same_rows_will_do=self._is_upgraded)
+        self._put(chunk_line(done))
+        if isinstance(done, WrittenChunk):
+            self.files.place(done)
         self._count(done)
 
     def _keep_scores(self, chunk: ScoredChunk) -> KeptScores:
@@ -186,8 +201,9 @@ class Manifest:
         return b""
 
     def remove(self) -> None:
-        """Delete the manifest, its scores and their folder."""
-        self._remove_results([])
+        """Delete the manifest, its scores and, if nothing else is in it, their folder."""
+        (self.folder / SCORES).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / SORTING, ignore_errors=True)
         self.path.unlink(missing_ok=True)
         self._file.close()
         with suppress(OSError):
@@ -199,8 +215,14 @@ class Manifest:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def _put(self, entry: dict[str, Any]) -> None:
-        line = json.dumps(entry).encode() + b"\n"
-        while line:
-            line = line[self._file.write(line) :]
-        sync(self._file)
+    def _put(self, line: bytes) -> None:
+        at, left = self._file.tell(), line
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+            sync(self._file)
+        except OSError:
+            with suppress(OSError):  # half a line would stand in the way of the next
+                os.ftruncate(self._file.fileno(), at)
+                self._file.seek(at)
+            raise

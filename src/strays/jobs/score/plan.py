@@ -10,8 +10,10 @@ from typing import Protocol
 
 from strays.encoders import Progress
 from strays.errors import NoRowsError
+from strays.files import sha256
 from strays.jobs.corpus import no_text
 from strays.jobs.score.chunks import DoneChunk, Remaining, ScoredChunk, Task, WrittenChunk, require_unchanged
+from strays.jobs.score.part_files import part_name, path_aside
 from strays.jobs.score.progress import RowProgress
 from strays.jobs.score.rows import Scorer, flag_rows, score_texts, scored_schema, write_scored_rows
 from strays.model.scores import Scores
@@ -20,7 +22,10 @@ from strays.tables import DOCUMENTS, OUTPUT_FORMATS, Chunk, InputFile, Table, cu
 
 @dataclass(frozen=True)
 class ChunkWriter:
-    """Writes chunks to files of their own (parts), whose names begin with the `stems` of their input files."""
+    """Writes chunks to files of their own (parts), whose names begin with the `stems` of their input files.
+
+    They get these names when the manifest has recorded them (part_files.py).
+    """
 
     folder: str
     stems: dict[str, str]
@@ -31,14 +36,16 @@ class ChunkWriter:
         """Write a chunk with its scores; the file is complete and on the disk when this returns."""
         rows, format = task.chunk.rows, self.format or task.file.format
         format = format if format in OUTPUT_FORMATS else "parquet"
-        name = f"{self.stems[task.file.name]}-{task.number:05}.{format}"
-        path = Path(self.folder) / name
+        name = part_name(self.stems[task.file.name], task.number, format)
+        path = path_aside(Path(self.folder), name)
         path.parent.mkdir(parents=True, exist_ok=True)
         schema = scored_schema(rows.schema, task.file.path, estimates=scores.by_full is not None)
         delimiter = task.file.delimiter if format == task.file.format else None
         written = write_scored_rows(str(path), schema, format, self.safe_cells, [(rows, scores)], delimiter)
         facts, size = task.facts(scores.anomaly_score), path.stat().st_size
-        return WrittenChunk(**facts, out=name, bytes=size, flagged=written.n_flagged, by_full=written.n_by_full)
+        return WrittenChunk(
+            **facts, out=name, bytes=size, sha256=sha256(path), flagged=written.n_flagged, by_full=written.n_by_full
+        )
 
 
 @dataclass(frozen=True)

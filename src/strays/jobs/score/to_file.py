@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from strays.errors import DataError
-from strays.jobs.score.chunks import Key, ScoredChunk, require_unchanged
+from strays.jobs.score.chunks import DoneChunk, Key, ScoredChunk, require_scored, require_unchanged
+from strays.jobs.score.earlier import upgrade
 from strays.jobs.score.job import Job, no_rows, resumable
-from strays.jobs.score.manifest import NAME, SORTING, Manifest
+from strays.jobs.score.manifest import SORTING, Manifest
 from strays.jobs.score.rows import OddestFirst, ScoreSummary, kept_delimiter, scored_schema, write_scored_rows
 from strays.model.scores import RawScores, Scores
 from strays.tables import Table, count_rows, output_format, require_alike
@@ -33,30 +34,34 @@ def score_to_file(job: Job) -> ScoreSummary:
         if folder.is_dir():
             if job.restart:
                 stack.enter_context(job.engine.ready())
-            manifest = stack.enter_context(Manifest(folder / NAME, job.header(), restart=job.restart))
+            upgrade(folder, estimates=job.model.estimates, in_output=False)
+            manifest = stack.enter_context(Manifest(folder, job.header(), restart=job.restart))
+            manifest.begin()
         resumed = sum(chunk.rows for chunk in manifest.scores.values()) if manifest else 0
-        in_memory: dict[Key, RawScores] = {}
+        in_memory: dict[Key, ScoredChunk] = {}
         stack.enter_context(resumable(lambda: manifest))
-        left = job.left(manifest.scores, manifest.states) if manifest else job.left({}, {})
+        left = job.left(manifest.scores if manifest else {})
         with job.progress.bar("scoring", resumed, job.about_rows()):
             for chunk in job.run(left):
                 is_all = chunk.last and chunk.file == job.inputs.files[-1].name
                 if manifest is None and not is_all:
                     folder.mkdir(exist_ok=True)
-                    manifest = stack.enter_context(Manifest(folder / NAME, job.header()))
+                    manifest = stack.enter_context(Manifest(folder, job.header()))
+                    manifest.begin()
                 if manifest:
                     manifest.add(chunk)
                 elif isinstance(chunk, ScoredChunk):
-                    in_memory[chunk.key] = chunk.scores
+                    in_memory[chunk.key] = chunk
         speed = job.progress.rows_per_second
-        raw_scores_of = manifest.read_scores if manifest else in_memory.__getitem__
-        keys = job.in_reading_order(manifest.scores if manifest else in_memory)
+        scored: Mapping[Key, DoneChunk] = manifest.scores if manifest else in_memory
+        raw_scores_of = manifest.read_scores if manifest else lambda key: in_memory[key].scores
+        keys = job.in_reading_order(scored)
         order = None
         if job.sort:
             whole = RawScores.joined([raw_scores_of(key) for key in keys])
             order = OddestFirst(whole.anomaly_score, folder / SORTING if manifest else None)
         delimiter = kept_delimiter(first, job.out, format)
-        summary = _write(job, schema, format, job.flags(raw_scores_of, keys), delimiter, order)
+        summary = _write(job, schema, format, scored, job.flags(raw_scores_of, keys), delimiter, order)
         if manifest:
             manifest.remove()
     files, ignored = len(job.inputs.files), tuple(job.inputs.ignored)
@@ -67,6 +72,7 @@ def _write(
     job: Job,
     schema: pa.Schema,
     format: str,
+    scored: Mapping[Key, DoneChunk],
     scores_of: Callable[[Key], Scores],
     delimiter: str | None,
     order: OddestFirst | None,
@@ -77,8 +83,10 @@ def _write(
         done = 0
         for file in job.inputs.files:
             for chunk in job.plan.chunks(file):
+                key = file.name, chunk.first_row
                 require_unchanged(file, job.states[file.name])
-                yield chunk.rows, scores_of((file.name, chunk.first_row))
+                require_scored(file, chunk, scored.get(key))
+                yield chunk.rows, scores_of(key)
                 done += len(chunk.rows)
                 job.progress.reach(done)
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
 from strays.errors import DataError, UsageError
-from strays.files import remove_unfinished
-from strays.jobs.score.chunks import ScoredChunk, WrittenChunk
+from strays.jobs.score.chunks import ScoredChunk, WrittenChunk, require_scored
+from strays.jobs.score.earlier import is_begun, upgrade
 from strays.jobs.score.job import Job, cannot_resume, no_rows, resumable
-from strays.jobs.score.manifest import NAME, Manifest
+from strays.jobs.score.manifest import Manifest
+from strays.jobs.score.part_files import taken
 from strays.jobs.score.plan import ChunkWriter
 from strays.jobs.score.rows import ScoreSummary
-from strays.tables import OUTPUT_FORMATS, count_rows
-
-# What tells the parts of one file apart in their names.
-NUMBER = re.compile(r"-\d{5,}(?=\.[a-z]+$)")
+from strays.tables import OUTPUT_FORMATS, PART_BYTES, InputFile, count_rows
 
 
 def score_to_folder(job: Job) -> ScoreSummary:
@@ -33,30 +30,33 @@ def score_to_folder(job: Job) -> ScoreSummary:
     _require_ours(folder)
     header, together = job.header(), job.model.threshold_.together
     with ExitStack() as stack:
-        if job.restart or not (folder / NAME).exists():
+        if job.restart or not is_begun(folder):
             stack.enter_context(job.engine.ready())
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise _unusable(folder, "made", error.strerror) from error
-        manifest = stack.enter_context(Manifest(folder / NAME, header, restart=job.restart))
+        upgrade(folder, estimates=job.model.estimates)
+        manifest = stack.enter_context(Manifest(folder, header, restart=job.restart))
+        stems = part_stems(
+            [file.name for file in job.inputs.files], [] if job.restart else list(manifest.parts.values())
+        )
+        _require_free(job, manifest, stems)
         stack.enter_context(resumable(lambda: manifest))
-        remove_unfinished(folder)  # under the lock nobody else writes any
+        manifest.begin()
+        stack.callback(manifest.files.clean)  # what is not recorded when the run ends, however it ends
         done = manifest.scores if together else manifest.parts
         resumed = sum(chunk.rows for chunk in done.values())
-        stems = part_stems([file.name for file in job.inputs.files], manifest.parts.values())
         writer = ChunkWriter(job.out, stems, job.out_format, job.safe_cells)
         with job.progress.bar("scoring", resumed, job.about_rows()):
-            for chunk in job.run(job.left(done, manifest.states), None if together else writer):
+            for chunk in job.run(job.left(done), None if together else writer):
                 if isinstance(chunk, ScoredChunk):
                     _require_seen(job, manifest, chunk)
                 manifest.add(chunk)
         speed = job.progress.rows_per_second
         if together:
             _write(job, manifest, writer)
-        remove_unfinished(folder)
         parts = manifest.parts.values()
-        _remove_unlisted(folder, {part.out for part in parts})
         _check(job, manifest)
         return ScoreSummary(
             n_rows=sum(part.rows for part in parts),
@@ -77,18 +77,45 @@ def _write(job: Job, manifest: Manifest, writer: ChunkWriter) -> None:
     scores_of = job.flags(manifest.read_scores, sorted(manifest.scores))
     written = sum(part.rows for part in manifest.parts.values())
     with job.progress.bar("writing", written, job.about_rows()):
-        for task in job.plan.tasks(job.left(manifest.parts, manifest.states)):
+        for task in job.plan.tasks(job.left(manifest.parts)):
+            key = task.file.name, task.chunk.first_row
+            require_scored(task.file, task.chunk, manifest.scores.get(key))
             job.progress.take(len(task.chunk.rows))
-            manifest.add(writer.write(task, scores_of((task.file.name, task.chunk.first_row))))
+            manifest.add(writer.write(task, scores_of(key)))
             job.progress.finish()
 
 
 def _require_seen(job: Job, manifest: Manifest, chunk: ScoredChunk) -> None:
     """Raise if rows are flagged together, and the earlier run did so already without these."""
-    if manifest.parts and chunk.key not in manifest.parts:
+    if manifest.parts and chunk.key not in manifest.parts and not manifest.damaged:
         path = next(file.path for file in job.inputs.files if file.name == chunk.file)
         rule = job.model.threshold_
         raise cannot_resume(f"{path}: is new, and the earlier run flagged rows ({rule}) without it. Remove it")
+
+
+def _require_free(job: Job, manifest: Manifest, stems: dict[str, str]) -> None:
+    """Raise, before anything is written, if the names of parts to come are other people's files'.
+
+    How many parts there will be is known only roughly; what is beyond that is noticed when the part is to get the name.
+    Where parts may be there that the manifest does not list, it is noticed then, too.
+    """
+    if manifest.unproven:
+        return
+    numbers = {}
+    for file in job.inputs.files:
+        mine = [part for part in manifest.parts.values() if part.file == file.name]
+        ended = not job.restart and any(part.last for part in mine)
+        numbers[stems[file.name]] = range(len(mine) if ended else _most_parts(file, job.part_rows))
+    listed = {part.out for part in manifest.parts.values()}
+    for path in manifest.files.in_the_way(listed, numbers):
+        raise taken(path)
+
+
+def _most_parts(file: InputFile, part_rows: int) -> int:
+    """More parts than a file is likely to have."""
+    size, rows = file.state()[0], file.about_rows()
+    by_rows = (size if rows is None else 2 * rows) // part_rows
+    return 10 + by_rows + 20 * size // PART_BYTES
 
 
 def _require_ours(folder: Path) -> None:
@@ -96,7 +123,7 @@ def _require_ours(folder: Path) -> None:
     try:
         if folder.exists() and not folder.is_dir():
             raise DataError(f"{folder}: is a file; expected the name of a folder for the parts")
-        others = folder.exists() and not (folder / NAME).exists() and any(folder.iterdir())
+        others = folder.exists() and not is_begun(folder) and any(folder.iterdir())
         place = folder if folder.exists() else folder.absolute().parent
         if not os.access(place, os.W_OK):
             raise _unusable(folder, "made or written to", os.strerror(errno.EACCES))
@@ -129,18 +156,6 @@ def _without_extension(name: str) -> str:
     path = PurePosixPath(name)
     plain = path.name.removesuffix(".gz")
     return str(path.with_name(plain.rpartition(".")[0] or plain))
-
-
-def _remove_unlisted(folder: Path, listed: set[str]) -> None:
-    """Remove parts named like those listed that a stopped run wrote but did not record; this run may cut other chunks.
-
-    A cluster writes some parts ahead of the manifest, and whoever reads the folder must not find their rows twice.
-    """
-    named = {NUMBER.sub("", name) for name in listed}
-    for path in folder.rglob("*-*"):
-        name = path.relative_to(folder).as_posix()
-        if NUMBER.search(name) and NUMBER.sub("", name) in named and name not in listed and path.is_file():
-            path.unlink()
 
 
 def _check(job: Job, manifest: Manifest) -> None:
