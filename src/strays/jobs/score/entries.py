@@ -83,8 +83,8 @@ def read_entries(data: bytes, path: Path) -> Entries:
     if header["strays_job"] != FORMAT_VERSION:
         raise unusable(
             path,
-            f"was written in format {header['strays_job']} by strays {header.get('strays_version')}; this version reads "
-            f"format {FORMAT_VERSION}. Resume with that version",
+            f"was written in format {header['strays_job']} by strays {header.get('strays_version')}; this version "
+            f"reads format {FORMAT_VERSION}. Resume with that version",
         )
     del header["check"]
     done, damaged = [], []

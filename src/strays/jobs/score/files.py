@@ -45,8 +45,9 @@ def score_files(
     A folder holds files of rows, or documents, each of which is one text. `tell` gets notes on how they are read.
 
     `engine` does the work: strays.engines.LocalEngine() in this process, strays.engines.RayEngine() on a cluster. `out`
-    is a file, stdout ('-'), or a folder: one that exists, a name that ends in a slash, or, if the source is a folder, a
-    name without the extension of a format. An interrupted job resumes when it is run again, except one with a pipe.
+    is a file, stdout ('-'), or a folder: one that exists, or a name that ends in a slash or has no extension. A folder
+    gets a file for every chunk, in the format of the input. An interrupted job resumes when it is run again, except one
+    with a pipe.
     Rows keep their order, or come the oddest first with `sort`, which needs one file (or stdout) to write to.
     """
     part_rows = PART_ROWS if part_rows is None else part_rows

@@ -48,7 +48,12 @@ def score(
     *,
     model: opt.Model,
     out: Annotated[
-        str, Option(help="File to write, or folder/ for one file per chunk; - writes to stdout.", metavar="PATH")
+        str,
+        Option(
+            help="File to write. A name without extension, or folder/, is a folder with one file per chunk, in the format "
+            "of FILE; - writes to stdout.",
+            metavar="PATH",
+        ),
     ],
     flagging: opt.FlaggingRules,
     top: opt.TopFlagged = None,
@@ -129,7 +134,7 @@ def score(
         terminal.say(f"{summary.n_by_full:,} rows went to the model; {terminal.promise_in_words(scorer.promise())}.")
     terminal.say_without_text(summary.n_without_text)
     if summary.n_remade:
-        remade = f"{summary.n_remade:,} parts of the earlier run were missing or truncated and were written again."
+        remade = f"{summary.n_remade:,} parts of the earlier run were missing or changed and were written again."
         terminal.say(remade, "yellow")
     if summary.ignored:
         listed = ", ".join(summary.ignored[:5]) + (", ..." if len(summary.ignored) > 5 else "")
