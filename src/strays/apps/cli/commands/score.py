@@ -50,8 +50,8 @@ def score(
     out: Annotated[
         str,
         Option(
-            help="File to write. A name without extension, or folder/, is a folder with one file per chunk, in the format "
-            "of FILE; - writes to stdout.",
+            help="File to write. A name without extension, or folder/, is a folder with one file per chunk, in the "
+            "format of FILE; - writes to stdout.",
             metavar="PATH",
         ),
     ],
