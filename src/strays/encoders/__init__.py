@@ -23,10 +23,10 @@ from __future__ import annotations
 from strays.encoders.base import Encoder, LoadedEncoder, Progress, StreamingEncoder, encode
 from strays.encoders.cache import EmbeddingCache
 from strays.encoders.settings import EncoderSettings, require
-from strays.encoders.sources import NAMED, is_static
+from strays.encoders.sources import NAMED, Fetch, is_static
 from strays.errors import UsageError
 
-__all__ = ["NAMED", "Encoder", "LoadedEncoder", "Progress", "StreamingEncoder", "encode", "load_encoder"]
+__all__ = ["NAMED", "Encoder", "Fetch", "LoadedEncoder", "Progress", "StreamingEncoder", "encode", "load_encoder"]
 
 
 def load_encoder(
@@ -41,6 +41,7 @@ def load_encoder(
     runtime: str = "auto",
     tokens_per_batch: int | None = None,
     cache: bool = True,
+    fetch: Fetch = Fetch.ASKED,
 ) -> LoadedEncoder:
     """Load an encoder by name; its files are read when it first encodes.
 
@@ -68,6 +69,9 @@ def load_encoder(
         Tokens in one batch, padding included; by default what suits the machine.
     cache
         Store embeddings on disk, and look them up there; see `strays cache`.
+    fetch
+        Whether an encoder that is not on this machine may be downloaded. One that you name may; one that a saved model
+        or a project names is fetched only if you allow it, and then without your token.
 
     Examples
     --------
@@ -86,7 +90,7 @@ def load_encoder(
     if is_static(settings.name):
         from strays.encoders.static import StaticEncoder
 
-        return StaticEncoder(settings)
+        return StaticEncoder(settings, fetch)
     from strays.encoders.transformer import TransformerEncoder
 
-    return TransformerEncoder(settings, device, runtime, tokens_per_batch, EmbeddingCache() if cache else None)
+    return TransformerEncoder(settings, device, runtime, tokens_per_batch, EmbeddingCache() if cache else None, fetch)

@@ -26,13 +26,14 @@ CONFIG_FILES = ("config.json", "tokenizer_config.json", "special_tokens_map.json
 class Pretrained:
     """The files of a transformer, found and read when they are needed."""
 
-    def __init__(self, settings: EncoderSettings) -> None:
+    def __init__(self, settings: EncoderSettings, fetch: sources.Fetch = sources.Fetch.ASKED) -> None:
         self.settings = settings
+        self.fetch = fetch
 
     @cached_property
     def folder(self) -> Path:
         """Where the files are."""
-        return sources.find_folder(self.settings.name, self.settings.revision)
+        return sources.find_folder(self.settings.name, self.settings.revision, self.fetch)
 
     @cached_property
     def config(self) -> Any:

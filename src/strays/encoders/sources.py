@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -43,8 +44,18 @@ NAMED = {
 FAST = "fast"
 
 
-def find_folder(name: str, revision: str | None = None) -> Path:
+class Fetch(Enum):
+    """Whether an encoder that is not on this machine may be downloaded."""
+
+    ASKED = "its user named it: yes, as the user of the hub whose token is on this machine"
+    ALLOWED = "something that was loaded names it, and the user agrees: yes, as nobody"
+    NEVER = "something that was loaded names it: no"
+
+
+def find_folder(name: str, revision: str | None = None, fetch: Fetch = Fetch.ASKED) -> Path:
     """The local folder with the files of an encoder; downloads it where it has to and may."""
+    if fetch is Fetch.NEVER and name.replace("\\", "/").startswith("//"):
+        raise _not_fetched(name, "a folder on another machine")  # merely looking would greet it with the user's name
     try:
         folder = Path(name).expanduser()
         is_folder = folder.is_dir()
@@ -57,7 +68,7 @@ def find_folder(name: str, revision: str | None = None) -> Path:
         verify_bundle(bundled / "model.safetensors")
         return bundled
     known = NAMED.get(name)
-    return _download(known.repo if known else name, revision or (known.revision if known else None))
+    return _download(known.repo if known else name, revision or (known.revision if known else None), fetch)
 
 
 def teacher_name(name: str) -> str:
@@ -121,8 +132,17 @@ def _local_folder(folder: Path) -> Path:
     return folder
 
 
-def _download(repo: str, revision: str | None) -> Path:
-    """A snapshot from the hub's cache, or else from the hub, unless HF_HUB_OFFLINE forbids it."""
+def _not_fetched(name: str, place: str) -> EncoderError:
+    """The error for an encoder that is not here, and that nobody asked to fetch."""
+    return EncoderError(
+        f"the encoder {name!r:.200} is {place}, and what names it was loaded, perhaps from somebody else: nothing is "
+        "fetched for it unasked. If you trust it, set {allow_download}",
+        param="allow_download",
+    )
+
+
+def _download(repo: str, revision: str | None, fetch: Fetch) -> Path:
+    """A snapshot from the hub's cache, or else from the hub, unless HF_HUB_OFFLINE or the caller forbids it."""
     from huggingface_hub import model_info, snapshot_download
     from huggingface_hub.errors import HFValidationError
 
@@ -136,11 +156,17 @@ def _download(repo: str, revision: str | None) -> Path:
         ) from error
     except OSError:
         pass  # not in the cache
+    if fetch is Fetch.NEVER:
+        raise _not_fetched(repo, f"not on this machine{f' (revision {revision})' if revision else ''}")
+    # A repository that somebody else chose does not get to know who asks.
+    token = False if fetch is Fetch.ALLOWED else None
     try:
-        files = [sibling.rfilename for sibling in model_info(repo, revision=revision, timeout=10).siblings or []]
+        info = model_info(repo, revision=revision, timeout=10, token=token)
+        files = [sibling.rfilename for sibling in info.siblings or []]
         weights = "*.safetensors" if any(name.endswith(".safetensors") for name in files) else "pytorch_model*.bin"
         wanted = ["*.json", "*.txt", "*.model", weights]
-        folder = Path(snapshot_download(repo, revision=revision, allow_patterns=wanted, ignore_patterns=["onnx/*"]))
+        which = {"revision": revision, "allow_patterns": wanted, "ignore_patterns": ["onnx/*"]}
+        folder = Path(snapshot_download(repo, **which, token=token))
     except Exception as error:  # each network library has its own
         at = f" at revision {revision}" if revision else ""
         raise EncoderError(

@@ -50,8 +50,9 @@ class StaticEncoder(LoadedEncoder):
 
     runs_on = "a table of word pieces"
 
-    def __init__(self, settings: EncoderSettings) -> None:
+    def __init__(self, settings: EncoderSettings, fetch: sources.Fetch = sources.Fetch.ASKED) -> None:
         self.settings = settings
+        self._fetch = fetch
         self._normalize = settings.normalize is not False
         self._max_length = settings.max_length or MAX_LENGTH
         self._kept: distill.Distilled | None = None
@@ -82,7 +83,7 @@ class StaticEncoder(LoadedEncoder):
     @cached_property
     def folder(self) -> Path:
         """Where the transformer's files are."""
-        return sources.find_folder(sources.teacher_name(self.settings.name), self.settings.revision)
+        return sources.find_folder(sources.teacher_name(self.settings.name), self.settings.revision, self._fetch)
 
     @cached_property
     def fingerprint(self) -> str:

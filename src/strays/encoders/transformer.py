@@ -27,6 +27,7 @@ from strays.encoders.runtimes import onnx_graph
 from strays.encoders.runtimes.base import Runtime, usable_cores
 from strays.encoders.runtimes.choice import RuntimeChoice
 from strays.encoders.settings import EncoderSettings
+from strays.encoders.sources import Fetch
 from strays.encoders.tokenizer import Batch, BatchTokenizer
 
 # How many texts are looked up in the cache at a time, and how many embeddings are stored there at a time.
@@ -56,6 +57,7 @@ class TransformerEncoder(LoadedEncoder):
     runtime: str = "auto"
     tokens_per_batch: int | None = None
     cache: EmbeddingCache | None = None
+    fetch: Fetch = Fetch.ASKED
     _warns: bool = field(default=True, init=False)
     _warned: set[str] = field(default_factory=set, init=False)
 
@@ -133,7 +135,7 @@ class TransformerEncoder(LoadedEncoder):
 
     @cached_property
     def _pretrained(self) -> Pretrained:
-        return Pretrained(self.settings)
+        return Pretrained(self.settings, self.fetch)
 
     @cached_property
     def _choice(self) -> RuntimeChoice:

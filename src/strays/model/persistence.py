@@ -15,7 +15,7 @@ import numpy as np
 
 from strays import __version__
 from strays.detectors import DETECTORS, Detector, detector_class
-from strays.encoders import Encoder, load_encoder
+from strays.encoders import Encoder, Fetch, load_encoder
 from strays.encoders.settings import EncoderSettings, whole_number
 from strays.errors import ModelError
 from strays.model.calibration import Calibration, Threshold, threshold
@@ -61,8 +61,13 @@ def load_state(
     cascade: Encoder | None = None,
     device: str = "auto",
     cache: bool = True,
+    allow_download: bool = False,
 ) -> ModelState:
-    """Read a model's folder. `encoder` and `cascade` are objects for a model that was fitted with such."""
+    """Read a model's folder. `encoder` and `cascade` are objects for a model that was fitted with such.
+
+    The encoders that it names are looked for on this machine only, unless `allow_download`.
+    """
+    fetch = Fetch.ALLOWED if allow_download else Fetch.NEVER
     config, arrays = load_folder(path)
     try:
         _check_config(config)
@@ -77,7 +82,7 @@ def load_state(
         if encoder is None:
             # Models older than the choice of a precision are of full precision.
             asked = EncoderSettings(**{"precision": "full", **settings})
-            encoder = load_encoder(**asked.to_dict(), device=device, cache=cache)
+            encoder = load_encoder(**asked.to_dict(), device=device, cache=cache, fetch=fetch)
         detector.set_state(fitted)
         return ModelState(
             encoder_=encoder,
@@ -87,7 +92,7 @@ def load_state(
             threshold_=threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]}),
             summary_=FitSummary(**config["summary"]),
             examples_=Examples.from_arrays(examples, detector.n_features_in_),
-            cascade_=_load_cascade(config.get("cascade"), cascade, head),
+            cascade_=_load_cascade(config.get("cascade"), cascade, head, fetch),
             held_out=config["held_out"],
             keep_examples=config["keep_examples"],
             random_state=config["random_state"],
@@ -144,10 +149,10 @@ def _cascade_promise(state: ModelState) -> dict[str, Any] | None:
 
 
 def _config(state: ModelState) -> dict[str, Any]:
-    encoder = _encoder_config(state.encoder_)
+    head = state.cascade_
     return {
-        "encoder": encoder | {"fingerprint": state.encoder_fingerprint_ or encoder["fingerprint"]},
-        "cascade": _encoder_config(state.cascade_.encoder) if state.cascade_ else None,
+        "encoder": _encoder_config(state.encoder_, state.encoder_fingerprint_),
+        "cascade": _encoder_config(head.encoder, head.expected_fingerprint) if head else None,
         "detector": detector_config(state.detector_),
         "held_out": state.held_out,
         "keep_examples": state.keep_examples,
@@ -157,9 +162,11 @@ def _config(state: ModelState) -> dict[str, Any]:
     }
 
 
-def _encoder_config(encoder: Encoder) -> dict[str, Any]:
+def _encoder_config(encoder: Encoder, expected: str | None) -> dict[str, Any]:
+    """An encoder's settings, and its fingerprint: the one that was saved, if any, so that no file of it is needed."""
     settings = getattr(encoder, "pinned", None)
-    return {"settings": settings.to_dict() if settings else None, "fingerprint": getattr(encoder, "fingerprint", None)}
+    found = expected if expected is not None else getattr(encoder, "fingerprint", None)
+    return {"settings": settings.to_dict() if settings else None, "fingerprint": found}
 
 
 def _arrays(state: ModelState) -> dict[str, np.ndarray]:
@@ -188,12 +195,14 @@ def _check_config(config: dict[str, Any]) -> None:
             raise ModelError(f"an encoder's fingerprint is {found!r:.60}; expected its hash. Fit it again")
 
 
-def _load_cascade(saved: dict[str, Any] | None, given: Encoder | None, arrays: dict[str, np.ndarray]) -> Cascade | None:
+def _load_cascade(
+    saved: dict[str, Any] | None, given: Encoder | None, arrays: dict[str, np.ndarray], fetch: Fetch
+) -> Cascade | None:
     if saved is None:
         return None
     if given is None and saved["settings"] is None:
         raise ModelError(
             "its cascade was fitted with an encoder object, which is not saved; pass it: load(..., cascade=...)"
         )
-    encoder = given or load_encoder(**EncoderSettings(**saved["settings"]).to_dict()).without_warnings()
+    encoder = given or load_encoder(**EncoderSettings(**saved["settings"]).to_dict(), fetch=fetch).without_warnings()
     return Cascade.from_arrays(encoder, arrays, saved["fingerprint"])

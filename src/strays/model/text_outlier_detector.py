@@ -223,13 +223,17 @@ class TextOutlierDetector(Calibrated, BaseEstimator):
         cascade: Encoder | None = None,
         device: str = "auto",
         cache: bool = True,
+        allow_download: bool = False,
     ) -> Self:
         """Read a saved model.
 
         A model fitted with an encoder object of your own, or with one for its cascade, needs that again; device and
-        cache are for the others, as in load_encoder.
+        cache are for the others, as in load_encoder. The encoder that a model names is looked for on this machine:
+        the installed package, the hub's cache, a folder. With `allow_download` it is fetched from the Hugging Face hub
+        if it is missing, without your token.
         """
-        state = load_state(path, encoder=encoder, cascade=cascade, device=device, cache=cache)
+        options: dict[str, Any] = {"device": device, "cache": cache, "allow_download": allow_download}
+        state = load_state(path, encoder=encoder, cascade=cascade, **options)
         model = cls(state.encoder_, clone(state.detector_), cascade=cascade or state.cascade_ is not None)
         model.__dict__.update(vars(state))
         return model

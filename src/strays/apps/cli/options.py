@@ -59,6 +59,13 @@ Precision = Annotated[
     Option(help="full or int8. Default: int8 on a CPU, if its embeddings are close enough to the exact ones."),
 ]
 Device = Annotated[str, Option(help="auto, cpu, cuda or mps.")]
+AllowDownload = Annotated[
+    bool,
+    Option(
+        "--allow-download",
+        help="Download the encoder that a model or project names, if it is not on this machine; without your token.",
+    ),
+]
 DetectorName = Annotated[str, Option("--detector", help=f"{', '.join(DETECTORS)}.")]
 Seed = Annotated[int, Option(help="Seed of all random numbers.", min=0)]
 Port = Annotated[int, Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)]
@@ -210,11 +217,11 @@ def named(parameters: Iterable[str], between: str = ", ") -> str:
     return between.join(f"--{parameter.replace('_', '-')}" for parameter in parameters)
 
 
-def loaded_model(folder: str, device: str, rules: dict[str, Any]) -> TextOutlierDetector:
+def loaded_model(folder: str, device: str, allow_download: bool, rules: dict[str, Any]) -> TextOutlierDetector:
     """A saved model, with the threshold that is asked for, if any."""
     from strays.model import TextOutlierDetector
 
-    model = TextOutlierDetector.load(folder, device=device)
+    model = TextOutlierDetector.load(folder, device=device, allow_download=allow_download)
     return model.set_threshold(**rules) if rules else model
 
 

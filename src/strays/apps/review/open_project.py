@@ -13,7 +13,7 @@ from strays.apps.review.desk import Desk
 from strays.apps.review.learner import Learner
 from strays.apps.review.store import MOST_ROWS, Entry, LabelStore
 from strays.detectors import detector_class
-from strays.encoders import LoadedEncoder, load_encoder
+from strays.encoders import Fetch, LoadedEncoder, load_encoder
 from strays.encoders.cut_texts import gather_cut_texts
 from strays.errors import DataError, ModelError, Note, StraysWarning, UsageError
 from strays.files import mode_like
@@ -64,6 +64,7 @@ def open_desk(
     encoder: dict[str, Any] | None = None,
     detector: str | None = None,
     device: str = "auto",
+    allow_download: bool = False,
     seed: int = 0,
     every: int = 5,
     progress: OpenProgress,
@@ -83,7 +84,7 @@ def open_desk(
         if not is_project(file):
             table = open_table(file, format, text_column=text_column, delimiter=delimiter, sheet=sheet)
             corpus = _read(table, columns, store, tell)
-        base, used = _encoder(store, model, encoder or {}, device)
+        base, used = _encoder(store, model, encoder or {}, device, allow_download)
         if base:
             _check_base(base, detector)
         store = store or LabelStore(path, mode_like(file))
@@ -197,7 +198,7 @@ def _with_known(entries: list[Entry], known: list[str]) -> list[Entry]:
 
 
 def _encoder(
-    store: LabelStore | None, model: str | None, asked: dict[str, Any], device: str
+    store: LabelStore | None, model: str | None, asked: dict[str, Any], device: str, allow_download: bool
 ) -> tuple[TextOutlierDetector | None, LoadedEncoder]:
     """The model to start from, if there is one, and the encoder: the project's, the model's, or as asked."""
     kept = store.settings() if store else {}
@@ -207,7 +208,7 @@ def _encoder(
             f"{folder}: the model that this project started from is gone; say where it is with {{model}}",
             param="model",
         )
-    base = TextOutlierDetector.load(folder, device=device) if folder else None
+    base = TextOutlierDetector.load(folder, device=device, allow_download=allow_download) if folder else None
     if base and asked:
         raise UsageError("{model} brings its own encoder; omit {encoder} and its settings", param=("encoder", "model"))
     if base:
@@ -215,7 +216,10 @@ def _encoder(
     else:
         before = kept.get("encoder") or {"name": "default"}
         settings = asked if asked.get("name") not in (None, before["name"]) else before | asked
-        used = load_encoder(**settings, device=device)
+        # Who names the encoder on the command line may have it fetched; one that only the project names is not.
+        is_asked = "name" in asked or "encoder" not in kept
+        fetch = Fetch.ASKED if is_asked else Fetch.ALLOWED if allow_download else Fetch.NEVER
+        used = load_encoder(**settings, device=device, fetch=fetch)
     differs = used.fingerprint != kept.get("fingerprint", used.fingerprint)
     if differs and store and store.events():  # while nobody has judged anything, it may still be another
         raise UsageError(

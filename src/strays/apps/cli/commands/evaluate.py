@@ -20,6 +20,7 @@ def evaluate(
     top: opt.TopFlagged = None,
     text_column: opt.TextColumn = None,
     device: opt.Device = "auto",
+    allow_download: opt.AllowDownload = False,
     reading: opt.ReadOptions,
     as_json: opt.Json = False,
 ) -> None:
@@ -30,7 +31,7 @@ def evaluate(
     rules = flagging.given(top=top)
     table, column = opt.opened(file, reading, text_column, labels.columns)
     with terminal.progress_bar("scoring") as progress:
-        fitted = opt.loaded_model(model, device, rules)
+        fitted = opt.loaded_model(model, device, allow_download, rules)
         result = evaluate_table(fitted, table, **labels.given(), text_column=column, progress=progress)
     if as_json:
         terminal.print_json(asdict(result))

@@ -33,6 +33,7 @@ def report(
     encoder_options: opt.EncoderOptions,
     precision: opt.Precision = None,
     device: opt.Device = "auto",
+    allow_download: opt.AllowDownload = False,
     reading: opt.ReadOptions,
     strict: opt.Strict = False,
     as_json: opt.Json = False,
@@ -53,7 +54,7 @@ def report(
         own = opt.given(known=known, encoder=encoder, detector=detector, **vars(encoder_options), precision=precision)
         if own:
             raise UsageError(f"got --model and {opt.named(own)}: a fitted model has its own; omit one of them")
-        found = scan_with(opt.loaded_model(model, device, rules), table, progress=progress, **shared)
+        found = scan_with(opt.loaded_model(model, device, allow_download, rules), table, progress=progress, **shared)
     else:
         found = scan_table(
             table,

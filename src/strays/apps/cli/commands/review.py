@@ -36,6 +36,7 @@ def review(
     encoder_options: opt.EncoderOptions,
     precision: opt.Precision = None,
     device: opt.Device = "auto",
+    allow_download: opt.AllowDownload = False,
     reading: opt.ReadOptions,
 ) -> None:
     """Judge the oddest texts of a file in a browser while the model learns from your verdicts."""
@@ -61,6 +62,7 @@ def review(
             encoder=opt.given(name=encoder, **vars(encoder_options), precision=precision),
             detector=detector,
             device=device,
+            allow_download=allow_download,
             seed=seed,
             every=every,
             progress=terminal.progress_bar,

@@ -70,6 +70,7 @@ def score(
     ] = None,
     text_column: opt.TextColumn = None,
     device: opt.Device = "auto",
+    allow_download: opt.AllowDownload = False,
     reading: opt.ReadOptions,
     out_format: opt.OutFormat = None,
     sort: opt.Sort = False,
@@ -95,7 +96,7 @@ def score(
     from strays.model.cascade_scorer import CascadeScorer
 
     rules, who = flagging.given(top=top), _engine(engine, address)
-    fitted = opt.loaded_model(model, device, rules)
+    fitted = opt.loaded_model(model, device, allow_download, rules)
     if recall is not None and not cascade:
         raise UsageError("--recall works only with --cascade; add --cascade, or omit --recall")
     scorer = CascadeScorer(fitted, RECALL if recall is None else recall) if cascade else None

@@ -66,6 +66,7 @@ def serve(
         bool, Option("--access-log/--no-access-log", help="Log every request, or only failed ones.")
     ] = True,
     device: opt.Device = "auto",
+    allow_download: opt.AllowDownload = False,
 ) -> None:
     """Score texts over HTTP (POST /v1/score) until stopped."""
     from strays.apps.cli import terminal
@@ -86,7 +87,7 @@ def serve(
     for name in allow_host or []:
         if not name or set(name) & set("/:@ "):
             raise UsageError(f"--allow-host is {name!r:.200}; expected a host name such as odd.example.org")
-    load = partial(opt.loaded_model, device=device, rules=flagging.given())
+    load = partial(opt.loaded_model, device=device, allow_download=allow_download, rules=flagging.given())
     with bind(port, host) as bound:
         address = f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"
 
