@@ -94,17 +94,6 @@ def test_the_gpus_kernel_is_the_attention_of_pytorch() -> None:
     torch.testing.assert_close(short_attention(*arguments), padded_attention(*arguments), atol=2e-2, rtol=2e-2)
 
 
-def test_in_8_bits_a_text_does_not_depend_on_the_others(tiny_bert: Path) -> None:
-    encoder = load_encoder(str(tiny_bert), precision="int8", cache=False)
-    # One text with values far larger than the others' would coarsen a scale that all of them share.
-    together = encoder.encode([*TEXTS, "dog " * 50])
-    alone = np.vstack([encoder.encode([text]) for text in TEXTS])
-    # Other shapes round otherwise in the last digit, which now and then moves a number to the next of its 8-bit codes.
-    difference = np.abs(together[:-1] - alone).max(axis=1)
-    assert (difference < 1e-6).mean() > 0.9
-    assert difference.max() < 0.01
-
-
 def test_weights_in_8_bits_overflow_on_no_processor(tiny_bert: Path) -> None:
     """Without VNNI, two products of a code of 8 bits without sign and a weight are added in 16 bits."""
     import onnx
@@ -237,7 +226,7 @@ def test_only_what_is_missing_is_encoded(tiny_bert: Path) -> None:
     again = load_encoder(str(tiny_bert), precision="full")
     told = []
     found = again.encode(TEXTS, progress=lambda done, total: told.append((done, total)))
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert np.array_equal(found, expected)
     distinct, kept = len(set(TEXTS)), len(set(TEXTS[::2]))
     assert told[0] == (kept, distinct)
     assert told[-1] == (distinct, distinct)
@@ -320,7 +309,7 @@ def test_where_no_graph_can_be_made_torch_runs_the_model(tiny_bert: Path, monkey
 
 
 def test_a_call_that_is_stopped_keeps_nothing(tiny_bert: Path) -> None:
-    """So that a job that goes on meets the same texts in the same batches, and gets the same digits."""
+    """So that a job that goes on meets the same texts in the same batches, and gets the same digits on PyTorch too."""
 
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt

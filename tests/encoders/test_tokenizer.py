@@ -66,7 +66,7 @@ def test_ids_are_the_tokenizers_own(tokenizer: object, wrap: type, monkeypatch: 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=8))
 def test_padding_a_batch_loses_nothing(lengths: list[int]) -> None:
     packed = np.arange(1, sum(lengths) + 1)
-    batch = Batch(np.arange(len(lengths)), packed, np.array(lengths), padding=0)
+    batch = Batch(np.arange(len(lengths)), packed, np.array(lengths), padding=0, width=max(2, *lengths))
     assert batch.ids[batch.mask.astype(bool)].tolist() == packed.tolist()
     assert batch.mask.sum(1).tolist() == lengths
 

@@ -1,5 +1,10 @@
 """Texts to batches of token ids: texts of like length together, so that little of the work is padding.
 
+How a sum is rounded depends on how many terms it has, even where the last ones are zero. So for a CPU a text's padding
+depends on the text alone (`padded_lengths`), and only texts of one padded length share a batch: a text's embedding is
+then the same, bit for bit, whatever other texts there are, if what runs the model rounds a row alike in a batch of any
+number of rows. ONNX Runtime does (benchmarks/encoder_batches.py); PyTorch does on some processors only.
+
 The next texts are tokenized in a thread of their own while the model works on a batch: the tokenizer's own code runs
 outside Python's lock, on every core. For a GPU even that is too slow, and processes of their own do it.
 """
@@ -33,6 +38,7 @@ class Batch:
     packed: np.ndarray  # the ids of all texts one after another, int64
     lengths: np.ndarray  # (texts,)
     padding: int
+    width: int  # tokens of every text with its padding
     n_cut: int = 0  # how many of the texts go on beyond their last token here
 
     @property
@@ -50,7 +56,7 @@ class Batch:
 
     @property
     def _own(self) -> np.ndarray:
-        return np.arange(max(1, self.lengths.max())) < self.lengths[:, None]
+        return np.arange(self.width) < self.lengths[:, None]
 
 
 @dataclass(eq=False)
@@ -58,13 +64,15 @@ class BatchTokenizer:
     """Cuts texts into batches of tokens: a tokenizer of transformers, and the most tokens of a text.
 
     Texts are put in order of their characters, which makes neighbours' lengths alike, and then, some pieces at a time,
-    of their tokens, which is exact. With `n_workers` pieces are tokenized ahead in as many processes.
+    of their tokens, which is exact. With `n_workers` pieces are tokenized ahead in as many processes. Unless `mixed`,
+    texts that share a batch have the same padded length, which depends on nothing but each text.
     """
 
     tokenizer: Any
     max_length: int
     n_pieces: int = 1
     n_workers: int = 0
+    mixed: bool = False
 
     def batches(self, texts: Sequence[str], tokens_per_batch: int) -> Generator[Batch, None, None]:
         """All texts in batches of so many tokens with padding, the longest first: memory runs out at once or never."""
@@ -115,15 +123,32 @@ class BatchTokenizer:
         self, window: np.ndarray, lengths: np.ndarray, flat: np.ndarray, is_cut: np.ndarray, tokens_per_batch: int
     ) -> Iterator[Batch]:
         first = np.cumsum(lengths) - lengths
-        by_tokens = np.argsort(-lengths, kind="stable")
-        at, padding = 0, self.tokenizer.pad_token_id or 0
-        while at < len(by_tokens):
-            longest = max(1, int(lengths[by_tokens[at]]))
-            rows = by_tokens[at : at + max(1, tokens_per_batch // longest)]
-            n = lengths[rows]
-            shift = np.repeat(first[rows] - (np.cumsum(n) - n), n)
-            yield Batch(window[rows], flat[shift + np.arange(len(shift))], n, padding, int(is_cut[rows].sum()))
-            at += len(rows)
+        widths = np.maximum(lengths, 1) if self.mixed else np.minimum(padded_lengths(lengths), self.max_length)
+        by_width = np.argsort(-widths, kind="stable")
+        changes = np.flatnonzero(np.diff(widths[by_width])) + 1
+        for alike in [by_width] if self.mixed else np.split(by_width, changes):
+            at = 0
+            while at < len(alike):
+                width = int(widths[alike[at]])
+                rows = alike[at : at + max(1, tokens_per_batch // width)]
+                n = lengths[rows]
+                shift = np.repeat(first[rows] - (np.cumsum(n) - n), n)
+                ids = flat[shift + np.arange(len(shift))]
+                yield Batch(window[rows], ids, n, self.tokenizer.pad_token_id or 0, width, int(is_cut[rows].sum()))
+                at += len(rows)
+
+
+def padded_lengths(lengths: np.ndarray) -> np.ndarray:
+    """How many tokens texts of these lengths have with padding: few different numbers, and little padding.
+
+    Up to 32 tokens it is the next multiple of 2, up to 64 the next of 4, up to 128 the next of 8, and so on.
+
+    >>> padded_lengths(np.array([1, 2, 9, 32, 33, 61, 65, 200])).tolist()
+    [2, 2, 10, 32, 36, 64, 72, 208]
+    """
+    lengths = np.maximum(lengths, 1)
+    step = 2 ** np.maximum(np.frexp(lengths - 1)[1].astype(np.int64) - 4, 1)  # frexp: bits of a number
+    return -(-lengths // step) * step
 
 
 def ahead(make: Callable[[Item], Made], items: Iterable[Item], n_threads: int, n_ahead: int) -> Iterator[Made]:

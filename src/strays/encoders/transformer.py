@@ -32,6 +32,8 @@ from strays.encoders.tokenizer import Batch, BatchTokenizer
 
 # How many texts are looked up in the cache at a time, and how many embeddings are stored there at a time.
 LOOKED_UP_TOGETHER, STORED_TOGETHER = 16_384, 65_536
+# Raise it when the same encoder's embeddings change in their last digits: the cache then looks up none of the old ones.
+ROUNDING = 2
 # Pieces of texts that make up a GPU's batches: the larger these are, the less it has to wait.
 GPU_PIECES = 4
 # Processes that tokenize for a GPU; each does some 40,000 short texts a second.
@@ -42,7 +44,9 @@ MOST_WORKERS = 10
 class TransformerEncoder(LoadedEncoder):
     """Texts to float32 embeddings by a transformer from a folder, the hub, or the bundled package.
 
-    The parameters are those of `load_encoder`. No `cache` is used on a GPU, which is faster.
+    The parameters are those of `load_encoder`. On ONNX Runtime a text's embedding is the same, bit for bit, whatever
+    other texts are encoded with it; on PyTorch it may differ in its last digits. No `cache` is used on a GPU, which is
+    faster.
 
     >>> from strays.encoders import load_encoder
     >>> encoder = load_encoder("default")
@@ -151,13 +155,13 @@ class TransformerEncoder(LoadedEncoder):
         if self._choice.device.type != "cuda":
             return BatchTokenizer(tokenizer, length)
         n_workers = min(MOST_WORKERS, usable_cores() - 2)
-        return BatchTokenizer(tokenizer, length, GPU_PIECES, n_workers if n_workers > 1 else 0)
+        return BatchTokenizer(tokenizer, length, GPU_PIECES, n_workers if n_workers > 1 else 0, mixed=True)
 
     def _run(self, texts: list[str], is_missing: np.ndarray) -> Iterator[Embedded]:
         """(rows, embeddings) of texts that are missing from the cache, which are then stored there.
 
         They are stored when all are done, or many: a job that is killed and resumed then meets the same texts in the
-        same batches, and gets the same scores to the last digit.
+        same batches, and gets the same scores to the last digit even where PyTorch's digits depend on the batch.
         """
         missing = np.flatnonzero(is_missing)
         if not len(missing):
@@ -193,7 +197,7 @@ class TransformerEncoder(LoadedEncoder):
 
     @cached_property
     def _key(self) -> str:
-        return self._pretrained.cache_key(self.fingerprint)
+        return self._pretrained.cache_key(f"{self.fingerprint}\nrounding={ROUNDING}")
 
     def _look_up(self, texts: list[str]) -> Iterator[Embedded]:
         """(rows, embeddings) of texts that are in the cache."""
