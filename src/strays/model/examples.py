@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from strays.detectors.array_spec import BYTES, LARGEST_EMBEDDED, SIGNS, WHOLE, ArraySpec, check_arrays
+from strays.detectors.base import FOUND
 from strays.detectors.sampling import evenly
 from strays.errors import ModelError
 from strays.model.text_copies import ALIKE, nearly_same, plain
@@ -26,7 +27,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Examples:
-    """Texts kept to explain with: their embeddings X, and labels y, -1 for known anomalies.
+    """Texts kept to explain with: their embeddings X, and labels y as detectors take them.
 
     >>> X = np.array([[1, 0], [0, 1]])
     >>> kept = Examples.choose(["a rope", "cheap pills"], X, np.array([1, -1]), most=10)
@@ -42,7 +43,7 @@ class Examples:
     def choose(cls, texts: Sequence[str], X: np.ndarray, y: np.ndarray, most: int) -> Examples:
         """Up to `most` normals and as many known anomalies, evenly spaced."""
         rows = np.concatenate([evenly(np.flatnonzero(side), most) for side in (y >= 0, y < 0)])
-        return cls([texts[i] for i in rows], X[rows].astype(np.float32), np.sign(y[rows]).astype(np.int8))
+        return cls([texts[i] for i in rows], X[rows].astype(np.float32), y[rows].astype(np.int8))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """For safetensors, which holds no strings: all texts as UTF-8 in one array, with where each one ends."""
@@ -57,7 +58,7 @@ class Examples:
             "text": ArraySpec(("bytes",), BYTES, low=0, fewest=0),
             "end": ArraySpec(("n",), WHOLE, low=0, fewest=0, ascending=True),
             "embedding": ArraySpec(("n", dimension), ("float32",), -LARGEST_EMBEDDED, LARGEST_EMBEDDED, fewest=0),
-            "y": ArraySpec(("n",), SIGNS, low=-1, high=1, fewest=0),
+            "y": ArraySpec(("n",), SIGNS, low=FOUND, high=1, fewest=0),
         }
         check_arrays(arrays, expected)
         data, ends = arrays["text"].tobytes(), arrays["end"].tolist()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -84,7 +86,7 @@ def test_a_refit_on_top_of_a_model_is_as_quick_as_any(corpus: list[str]) -> None
 
 
 def test_anomalies_found_at_the_desk_are_told_from_those_the_texts_came_with(
-    corpus: list[str], monkeypatch: pytest.MonkeyPatch
+    corpus: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
     fit = AutoDetector.fit
@@ -97,8 +99,12 @@ def test_anomalies_found_at_the_desk_are_told_from_those_the_texts_came_with(
     labels: list[str | None] = ["normal", *[None] * (len(corpus) - 3), "anomaly", "anomaly"]
     searched = np.zeros(len(corpus), dtype=bool)
     searched[[0, -1]] = True
-    learner(corpus).model_to_save(labels, searched)
+    base = learner(corpus).model_to_save(labels, searched)
     assert seen[-1] == [FOUND, -1, 1]
+    base.save(tmp_path / "model")
+    base = TextOutlierDetector.load(tmp_path / "model", encoder=HashEncoder())
+    learner(farm_texts(70)[60:], base=base).learn(["normal"] + [None] * 9)  # a model of a desk, at another desk
+    assert seen[-1] == [FOUND, -1, 1, 1]
 
 
 def test_the_model_to_save_is_of_full_size_and_keeps_no_more_texts_than_others(corpus: list[str]) -> None:

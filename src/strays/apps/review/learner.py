@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from strays.detectors import AutoDetector, Detector
+from strays.detectors.base import FOUND
 from strays.encoders import Encoder
 from strays.model import TextOutlierDetector
 from strays.model.calibration import DEFAULT_THRESHOLD
@@ -102,8 +103,8 @@ class Learner:
         searched = np.zeros(len(texts), dtype=bool) if searched is None else searched
         if self.brought and self.brought.texts:
             texts, X = [*texts, *self.brought.texts], np.vstack([X, self.brought.X])
-            labels += [WORD[int(y)] for y in self.brought.y]
-            searched = np.r_[searched, np.zeros(len(self.brought.y), dtype=bool)]
+            labels += [WORD[int(y)] for y in np.sign(self.brought.y)]
+            searched = np.r_[searched, self.brought.y == FOUND]
         # The desk ranks: that few texts are too few to flag any need not be said after every few verdicts.
         return model.fit(texts, labels, searched=searched, embeddings=X, threshold=DEFAULT_THRESHOLD)
 
