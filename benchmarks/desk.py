@@ -40,7 +40,7 @@ class Desk:
         command += ["--every", str(every)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout
-        base, _, token = self._process.stdout.readline().strip().partition("/?token=")
+        base, _, token = self._process.stdout.readline().strip().partition("/#token=")
         self._http = httpx.Client(base_url=base, headers={"authorization": f"Bearer {token}"}, timeout=120)
 
     def __enter__(self) -> Desk:

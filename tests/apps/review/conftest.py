@@ -158,7 +158,7 @@ class Served(Client):
         self.link = self.process.stdout.readline().strip()
         if not self.link:
             raise RuntimeError(self.process.communicate()[1])
-        self.base, self.token = self.link.split("/?token=")
+        self.base, self.token = self.link.split("/#token=")
         self.http = httpx.Client(base_url=self.base, headers={"authorization": f"Bearer {self.token}"}, timeout=60)
 
     def end(self, how: int = signal.SIGINT) -> tuple[int, str, str]:

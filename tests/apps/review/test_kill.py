@@ -59,7 +59,7 @@ def test_no_acknowledged_verdict_is_lost(tmp_path: Path) -> None:
         for _ in range(KILLS):
             desks.stdin.write("go\n")
             pid, link = desks.stdout.readline().split()
-            base, token = link.split("/?token=")
+            base, token = link.split("/#token=")
             last = rng.randint(0, 8)
             killing = threading.Timer(rng.uniform(0, 0.03), os.kill, (int(pid), signal.SIGKILL))
             with httpx.Client(base_url=base, headers={"authorization": f"Bearer {token}"}) as http:

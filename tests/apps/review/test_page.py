@@ -10,8 +10,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,8 +107,13 @@ def open_page(context: BrowserContext, link: str) -> Page:
     return page
 
 
+# The header that the page's requests carry, in JavaScript.
+TOKEN = "Authorization: `Bearer ${localStorage.getItem('strays-token')}`"
+STATE = f"fetch('/api/state', {{ headers: {{ {TOKEN} }} }}).then(a => a.json())"
+
+
 def ask(page: Page, path: str) -> Any:
-    return page.evaluate("path => fetch(path).then(answer => answer.json())", path)
+    return page.evaluate(f"path => fetch(path, {{ headers: {{ {TOKEN} }} }}).then(a => a.json())", path)
 
 
 def present(page: Page) -> str:
@@ -173,14 +180,15 @@ def judge_as_another(page: Page, ids: list[int], verdict: str) -> None:
     """A verdict of somebody else, of which the page does not know yet."""
     given = {"ids": ids, "verdict": verdict, "who": "bob", "client": "bob"}
     page.evaluate(
-        """given => fetch("/api/verdicts", {method: "POST", headers: {"Content-Type": "application/json"},
-          body: JSON.stringify(given)}).then(answer => { if (!answer.ok) throw answer.status; })""",
+        f"""given => fetch("/api/verdicts", {{
+          method: "POST", headers: {{ "Content-Type": "application/json", {TOKEN} }}, body: JSON.stringify(given),
+        }}).then(answer => {{ if (!answer.ok) throw answer.status; }})""",
         given,
     )
 
 
 def wait_learnt(page: Page, generation: int) -> None:
-    until(page, f"fetch('/api/state').then(a => a.json()).then(s => s.generation > {generation} && !s.refitting)")
+    until(page, f"{STATE}.then(s => s.generation > {generation} && !s.refitting)")
 
 
 # ---- judging ---------------------------------------------------------------------------------------------------------
@@ -219,7 +227,7 @@ def test_twenty_texts_are_judged_with_the_keyboard(page: Page) -> None:
 
 
 def test_a_refit_changes_what_comes_and_never_the_present_text(page: Page) -> None:
-    until(page, "fetch('/api/state').then(a => a.json()).then(s => !s.refitting)")
+    until(page, f"{STATE}.then(s => !s.refitting)")
     state = ask(page, "/api/state")
     if state["fresh"]:  # of another test: let the model learn from them first
         press(page, "n" * (state["every"] - state["fresh"]))
@@ -455,6 +463,60 @@ def test_no_acknowledged_verdict_is_lost_when_the_process_is_killed(
         assert present(page) not in shown
 
 
+# ---- who gets in -----------------------------------------------------------------------------------------------------
+
+
+def test_the_token_reaches_no_other_server_and_leaves_the_address(context: BrowserContext, review: Review) -> None:
+    token = review.link.partition("#token=")[2]
+    page = open_page(context, review.link)
+    assert token not in page.url
+    assert context.cookies() == []
+    heard: list[str] = []
+
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(f"{self.path}\n{self.headers}")
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    other = ThreadingHTTPServer(("127.0.0.1", 0), Other)
+    threading.Thread(target=other.serve_forever, daemon=True).start()
+    try:
+        page.goto(f"http://127.0.0.1:{other.server_port}/")
+        assert page.evaluate("[localStorage.length, sessionStorage.length]") == [0, 0]
+        page.go_back()
+        page.wait_for_selector("#judge .card[data-id]")
+    finally:
+        other.shutdown()
+        other.server_close()
+    assert heard
+    assert token not in "".join(heard)
+
+
+def test_reloads_new_tabs_and_the_link_again(context: BrowserContext, review: Review) -> None:
+    page = open_page(context, review.link)
+    page.reload()
+    page.wait_for_selector("#judge .card[data-id]")
+    open_page(context, f"{review.link.split('#')[0]}#browse").wait_for_selector("#rows li[data-key]")  # a bookmark
+    page.goto(review.link)  # the same page, and nothing is lost
+    page.wait_for_selector("#judge .card[data-id]")
+    assert "token" not in page.url
+
+
+def test_a_browser_without_the_link_is_told_to_open_it(context: BrowserContext, review: Review) -> None:
+    page = context.new_page()
+    page.goto(review.link.split("#")[0])
+    page.wait_for_selector("#gone:not([hidden])")
+    assert "Open the link that strays review printed" in page.locator("#gone").inner_text()
+    assert page.locator("#judge .card[data-id]").count() == 0
+    page.goto(review.link)  # in the same tab: only what follows the # changes
+    page.wait_for_selector("#judge .card[data-id]")
+    assert page.locator("#gone").is_hidden()
+
+
 # ---- looking around --------------------------------------------------------------------------------------------------
 
 
@@ -642,7 +704,7 @@ def test_labels_are_downloaded(page: Page, what: str, format: str) -> None:
     wait_saved(page)
     page.click("#open-save")
     with page.expect_download() as started:
-        page.click(f"#save a[href*='what={what}'][href*='format={format}']")
+        page.click(f"#save [data-download*='what={what}'][data-download*='format={format}']")
     text = started.value.path().read_text(encoding="utf-8")
     rows = (
         list(csv.DictReader(text.splitlines())) if format == "csv" else [json.loads(line) for line in text.splitlines()]
@@ -780,7 +842,7 @@ def test_hostile_texts_are_shown_as_texts_and_do_nothing(
         assert page.evaluate("window.pwned") is None
         assert page.evaluate("document.documentElement.scrollWidth") <= 1280
         assert trouble == []
-        origin = running.link.split("/?")[0]
+        origin = running.link.split("/#")[0]
         assert [url for url in asked if not url.startswith((origin, "data:"))] == []
 
 
@@ -840,5 +902,5 @@ def test_the_whole_of_a_long_text_can_be_had(context: BrowserContext, tiny_bert:
         page.click("#browse-detail .more")
         assert len(page.locator("#browse-detail .text").inner_text()) > 20_000
         with page.expect_download() as started:
-            page.click("#browse-detail a.more")
+            page.click("#browse-detail .more")
         assert started.value.path().read_text() == long

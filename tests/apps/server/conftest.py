@@ -22,11 +22,11 @@ import torch
 
 from strays.apps.server.app import make_app
 from strays.apps.server.limits import Limits
-from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
 from strays.apps.server.middleware import with_middleware
 from strays.apps.server.registry import WARM_UP, ModelRegistry
-from strays.apps.server.serve import lifespan, make_server
+from strays.apps.server.serve import lifespan, limited_server
+from strays.apps.web.log import Log
 from strays.apps.web.sockets import bind
 from strays.model import TextOutlierDetector
 from tests.apps.asgi import InProcess, Loop
@@ -117,9 +117,10 @@ class Service(Calls):
     ) -> None:
         self._n_threads = torch.get_num_threads()
         self.limits, self._stream = Limits(**limits), io.StringIO()
-        log, ready, failures = Log(self._stream, requests=log_requests), threading.Event(), []
+        log = self._log = Log(self._stream, requests=log_requests)
+        ready, failures = threading.Event(), []
         named = {folder.name: str(folder) for folder in folders}
-        self.registry = ModelRegistry(named, load, limits=self.limits, metrics=Metrics(), log=log)
+        self.registry = ModelRegistry(named, load, limits=self.limits, metrics=Metrics(lambda: log.dropped), log=log)
         running = lifespan(self.registry, ready.set, lambda failure: failures.append(failure) or ready.set())
         app = make_app(self.registry, explanations=explanations, has_token=token is not None, lifespan=running)
         self.app = with_middleware(app, self.registry, token=token, hosts=[])
@@ -130,7 +131,7 @@ class Service(Calls):
             if send_buffer:
                 self._bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
             self.base = f"http://127.0.0.1:{self._bound.getsockname()[1]}"
-            self.server = make_server(self.app, self.limits)
+            self.server = limited_server(self.app, self.registry)
             self._done = asyncio.run_coroutine_threadsafe(self.server.serve([self._bound]), self.loop.loop)
         else:
             self.base = "http://localhost:8000"
@@ -146,6 +147,7 @@ class Service(Calls):
 
     @property
     def lines(self) -> list[str]:  # type: ignore[override]
+        self._log.flush(10)
         return self._stream.getvalue().splitlines()
 
     def connect(self, receive_buffer: int | None = None) -> socket.socket:

@@ -179,3 +179,22 @@ def test_explanations_can_be_switched_off(start: Callable[..., Service]) -> None
     assert error(service.score([ODD], explain=True)) == (422, "no_explanations")
     # And only what failed is logged, as asked for.
     assert [line["status"] for line in service.requests()] == [422]
+
+
+def test_callers_are_not_told_where_things_are(start: Callable[..., Service], model_folder: Path) -> None:
+    from strays.errors import ModelError
+    from strays.model import TextOutlierDetector
+
+    class Gone(TextOutlierDetector):
+        def explain_many(self, texts: object, **more: object) -> object:
+            raise ModelError(f"{model_folder}: the encoder is gone")
+
+    service = start(load=Gone.load)
+    answer = service.http.get("/v1/model")
+    encoder = Path(answer.json()["encoder"]["name"])
+    assert encoder.name == str(encoder)  # the name of its folder, and nothing above it
+    refused = service.score(["a cow"], explain=True)
+    assert error(refused) == (500, "failed")
+    for path in (str(model_folder), str(model_folder.parent), str(Path.home())):
+        assert path not in answer.text + refused.text + service.http.get("/openapi.json").text
+    assert [line["error"] for line in service.log() if line["event"] == "failed"] == ["ModelError"]

@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 import httpx
 import pytest
 
+from strays.apps.web.connections import usable_connections
 from tests.apps.server.conftest import ODD, Service, error, held_until, wait_for
 from tests.conftest import farm_texts
 
@@ -123,3 +124,97 @@ def test_a_call_that_takes_too_long_for_a_stop_is_told_so(start: Start) -> None:
         go_on.set()
         stopping.result()
     assert [line["status"] for line in service.requests() if line["path"] == "/v1/score"] == [503]
+
+
+CHUNKED = HEAD.replace(b"Content-Length: 99", b"Transfer-Encoding: chunked")
+
+
+def everything(connection: socket.socket) -> bytes:
+    """All that comes, until the connection is closed."""
+    found = b""
+    with suppress(ConnectionResetError):
+        while more := connection.recv(65_536):
+            found += more
+    return found
+
+
+def test_a_body_with_two_lengths_is_refused_and_its_connection_closed(start: Start) -> None:
+    service = start(listens=True)
+    # The rest would be another request for whoever goes by the other length.
+    both = HEAD[:-2] + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + HEALTH
+    old = CHUNKED.replace(b"HTTP/1.1", b"HTTP/1.0") + b"0\r\n\r\n"
+    for request in (both, old):
+        with service.connect() as bare:
+            bare.sendall(request)
+            answer = everything(bare)
+            assert answer.startswith(b"HTTP/1.1 400 ")
+            assert answer.lower().count(b"content-length: ") == 1
+            assert b"connection: close" in answer.lower()
+    assert [(line["status"], line["code"]) for line in service.requests()] == [(400, "two_lengths")] * 2
+    with service.connect() as bare:
+        bare.sendall(CHUNKED + b'14\r\n{"texts": ["a cow"]}\r\n0\r\n\r\n')
+        assert bare.recv(1000).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "code"),
+    [
+        (b"rubbish xyzzy\r\n\r\n", 400, "not_http"),
+        (b"GET /health HTTP/1.1\r\nHost: a\r\nxyzzy\r\n\r\n", 400, "not_http"),
+        (b"POST /v1/score HTTP/1.1\r\nHost: a\r\nContent-Length: xyzzy\r\n\r\n", 400, "not_http"),
+        (b"GET /health HTTP/1.1\r\nHost: a\r\nx: " + b"xyzzy" * 20_000, 431, "too_large"),
+    ],
+)
+def test_what_is_no_request_is_answered_logged_and_counted(start: Start, sent: bytes, status: int, code: str) -> None:
+    service = start(listens=True)
+    with service.connect() as bare:
+        bare.sendall(sent)
+        head, _, body = everything(bare).partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status} ".encode())
+    assert json.loads(body)["error"]["code"] == code
+    (line,) = service.requests()
+    assert (line["status"], line["code"], line["path"], line["client"]) == (status, code, "other", "127.0.0.1")
+    assert line["id"]
+    assert service.metric(f'strays_requests_total{{path="other",status="{status}"}}') == 1
+    assert "xyzzy" not in "".join(service.lines)
+
+
+def test_a_bad_chunk_is_a_body_that_broke_off(start: Start) -> None:
+    service = start(listens=True)
+    with service.connect() as bare:
+        bare.sendall(CHUNKED + b'5\r\n{"tex\r\nxyzzy\r\n')
+        assert bare.recv(1000).startswith(b"HTTP/1.1 400 ")
+    wait_for(service.requests)
+    assert [(line["status"], line["path"]) for line in service.requests()] == [(400, "/v1/score")]
+    assert all(line["event"] != "broken" for line in service.log())
+
+
+def test_a_bad_chunk_after_the_answer_ends_the_connection_and_breaks_nothing(start: Start) -> None:
+    service = start(listens=True, token="a-token-that-is-long-enough")
+    with service.connect() as bare:
+        bare.sendall(CHUNKED)
+        answer = bare.recv(1000)
+        assert answer.startswith(b"HTTP/1.1 401 ")
+        bare.sendall(b"xyzzy\r\n")
+        assert (answer + everything(bare)).count(b"HTTP/1.1 ") == 1
+    assert httpx.get(f"{service.base}/health").status_code == 200
+    assert [line["status"] for line in service.requests()] == [401, 200]
+    assert all(line["event"] != "broken" for line in service.log())
+
+
+def test_clients_that_do_not_read_make_room_too(start: Start) -> None:
+    service = start(listens=True, connections=5, send_buffer=4096)
+    with ExitStack() as open_ones:
+        deaf = [open_ones.enter_context(service.connect(receive_buffer=4096)) for _ in range(5)]
+        for one in deaf:
+            one.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200)
+        connections = service.server.server_state.connections
+        wait_for(lambda: sum(one._unread_since is not None for one in list(connections)) == 5)
+        assert httpx.get(f"{service.base}/health").status_code == 200
+
+
+def test_connections_leave_room_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    for files, usable in ((256, 132), (1024, 900), (32, 16)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, files=files: (files, 4096))
+        assert usable_connections() == usable

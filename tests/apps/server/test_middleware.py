@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
 from strays.apps.server.middleware import HEADERS
 from strays.apps.server.request_log import RequestLog
+from strays.apps.web.log import Log
+from strays.apps.web.stopping import AnswerCancelled
 from tests.apps.asgi import Exchange, Inner, run
 from tests.apps.server.conftest import ODD, TOKEN, Service, error, held_until, wait_for
 from tests.conftest import farm_texts
@@ -207,10 +208,11 @@ def test_a_client_that_leaves_is_not_scored_for(start: Start) -> None:
 
 
 def test_a_request_that_the_stop_cuts_short_is_told_so() -> None:
-    log = io.StringIO()
+    stream = io.StringIO()
+    log = Log(stream)
 
     def stoppable(app: Any) -> RequestLog:
-        return RequestLog(app, paths=["/"], metrics=Metrics(), log=Log(log))
+        return RequestLog(AnswerCancelled(app), paths=["/"], metrics=Metrics(), log=log)
 
     async def work() -> None:
         async def never(scope: Any, receive: Any, send: Any) -> None:
@@ -222,7 +224,9 @@ def test_a_request_that_the_stop_cuts_short_is_told_so() -> None:
         told = await asked
         assert told.code == (503, "stopping")
         assert (b"connection", b"close") in told.answer_headers
-        assert (json.loads(log.getvalue())["status"], json.loads(log.getvalue())["code"]) == (503, "stopping")
+        log.flush(10)
+        line = json.loads(stream.getvalue())
+        assert (line["status"], line["code"]) == (503, "stopping")
 
         async def half_answered(scope: Any, receive: Any, send: Any) -> None:
             await send({"type": "http.response.start", "status": 200, "headers": []})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -19,6 +23,8 @@ from tests.conftest import farm_texts
 
 pytestmark = pytest.mark.process
 Serve = Callable[..., Server]
+# Seconds that a busy machine may add.
+SLACK = 5
 
 
 def test_from_start_to_stop(serve: Serve, tiny_bert: Path, tmp_path: Path) -> None:
@@ -100,3 +106,49 @@ def test_bodies_made_to_cost_more_than_they_weigh(server: Server) -> None:
         assert error(answer)[0] in (400, 422), body[:20]
         assert len(answer.content) < 2000
     assert server.metric("process_resident_memory_bytes") - before < 500e6
+
+
+def test_a_log_that_nobody_reads_stops_nothing(model_folder: Path) -> None:
+    reads, writes = os.pipe()
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)  # some 20 lines
+    command = [sys.executable, "-m", "strays", "serve", "--port", "0", "--model", str(model_folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=writes, text=True) as process:
+        os.close(writes)
+        base = process.stdout.readline().strip()
+        with httpx.Client(base_url=base, timeout=60) as http:
+            assert [http.get("/none").status_code for _ in range(400)] == [404] * 400
+            assert http.get("/health").status_code == 200
+            assert http.post("/v1/score", json={"texts": [ODD]}).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    with os.fdopen(reads) as pipe:
+        assert sum('"path": "other"' in line for line in pipe) > 5
+
+
+def test_a_stop_ends_within_seconds_whatever_is_waiting(tmp_path: Path, tiny_bert: Path) -> None:
+    """Explanations that never come, and a log that nobody reads."""
+    folder = save_model(tmp_path / "farm", tiny_bert)
+    code = (
+        "import sys, time\n"
+        "from strays.model import TextOutlierDetector\n"
+        "TextOutlierDetector.explain_many = lambda *_, **__: time.sleep(600)\n"
+        "from strays.apps.cli import main\n"
+        f"main(['serve', '--port', '0', '--model', {str(folder)!r}])\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    base = process.stdout.readline().strip()
+
+    def ask() -> int:
+        return httpx.post(f"{base}/v1/score", json={"texts": [ODD], "explain": True}, timeout=60).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(ask) for _ in range(8)]
+        wait_for(lambda: "strays_requests_under_way 9.0" in httpx.get(f"{base}/metrics").text)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        took = time.monotonic() - began
+        assert [call.result() for call in calls] == [503] * 8
+    process.communicate()
+    assert took < 10 + SLACK  # a promise to whoever stops it, not a timing

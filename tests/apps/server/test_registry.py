@@ -98,7 +98,11 @@ def test_a_model_that_is_gone_changes_nothing(service: Service, folder: Path, ti
     reload(service)
     assert facts(service)["reload_failed"] is None  # it may be just being replaced
     reload(service)
-    assert "no model" in str(facts(service)["reload_failed"])
+    assert facts(service)["reload_failed"]
+    (why,) = [line["reason"] for line in service.log() if line["event"] == "model_not_loaded"]
+    assert "no model" in why
+    # Callers are not told where models are.
+    assert str(folder.parent) not in service.http.get("/v1/model").text
     assert service.scores([ODD]) == before
     save_model(folder, tiny_bert, n=40)
     reload(service)

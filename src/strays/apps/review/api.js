@@ -24,7 +24,39 @@ export function troubleOf(thrown) {
   return new DeskError(thrown instanceof Error ? thrown.message : String(thrown));
 }
 
-const LOCKED = "The desk was started anew. Open the link that strays review printed, in this tab.";
+const LOCKED = "Open the link that strays review printed: it lets you in. A desk that was started anew has a new link.";
+
+/**
+ * @param {Storage} store
+ * @param {string} key
+ */
+function kept(store, key) { try { return store.getItem(key); } catch { return null; } }
+
+/**
+ * @param {Storage} store
+ * @param {string} key
+ * @param {string} value
+ */
+function keep(store, key, value) { try { store.setItem(key, value); } catch { /* a browser that keeps nothing */ } }
+
+// The token comes in the link, after the #, which browsers send to nobody. It is kept for all tabs of this desk: other
+// ports of this machine have a storage of their own, and other tabs find a new token here when the desk is started anew.
+const TOKEN = "strays-token";
+let given = ""; // for a browser that keeps nothing
+const token = () => kept(localStorage, TOKEN) ?? given;
+
+/** Take the token from the page's address, and out of it: it is not to be seen, nor kept among the pages visited. */
+function takeToken() {
+  const found = /^#token=([\w-]+)$/.exec(location.hash);
+  if (!found) return false;
+  given = found[1];
+  keep(localStorage, TOKEN, given);
+  history.replaceState(null, "", location.pathname);
+  return true;
+}
+takeToken();
+// The link of a desk that was started anew, opened in this tab, changes nothing but what follows the #.
+addEventListener("popstate", () => { if (takeToken()) emit("watch", undefined); });
 
 /**
  * @param {string} path
@@ -33,7 +65,8 @@ const LOCKED = "The desk was started anew. Open the link that strays review prin
 async function request(path, options) {
   let answer;
   try {
-    answer = await fetch(path, { cache: "no-store", ...options });
+    const headers = { ...options?.headers, Authorization: `Bearer ${token()}` };
+    answer = await fetch(path, { cache: "no-store", credentials: "omit", ...options, headers });
   } catch {
     throw new DeskError("The desk does not answer.", { gone: true });
   }
@@ -72,17 +105,20 @@ export const post = (path, body) => json(path, {
 });
 
 /**
- * @param {Storage} store
- * @param {string} key
+ * Have the browser save what a path answers. A plain link would not carry the token.
+ * @param {string} path
  */
-function kept(store, key) { try { return store.getItem(key); } catch { return null; } }
-
-/**
- * @param {Storage} store
- * @param {string} key
- * @param {string} value
- */
-function keep(store, key, value) { try { store.setItem(key, value); } catch { /* a browser that keeps nothing */ } }
+export async function download(path) {
+  const answer = await request(path);
+  const [, name = ""] = /filename="([^"]+)"/.exec(answer.headers.get("Content-Disposition") ?? "") ?? [];
+  let content;
+  try { content = await answer.blob(); } catch { throw new DeskError("The desk's answer broke off.", { gone: true }); }
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // it has begun by then
+}
 
 function ownName() {
   const bytes = crypto.getRandomValues(new Uint8Array(9));

@@ -1,5 +1,5 @@
 // What opens over the page: help, export, the person's name, and verdicts that are not saved yet.
-import { desk, emit, on, post, troubleOf } from "./api.js";
+import { desk, download, emit, on, post, troubleOf } from "./api.js";
 import { outbox } from "./outbox.js";
 import { badge, bdi, button, byId, element, make, sentence, within } from "./text.js";
 
@@ -34,6 +34,20 @@ on("outbox", (waiting) => {
 on("refused", () => { if (!outboxDialog.open) outboxDialog.showModal(); });
 unsaved.addEventListener("click", () => outboxDialog.showModal());
 sendAgain.addEventListener("click", () => outbox.again());
+
+// ---- labels ---------------------------------------------------------------------------------------------------------
+
+/** @type {NodeListOf<HTMLElement>} */
+const downloads = document.querySelectorAll("[data-download]");
+for (const one of downloads) {
+  one.addEventListener("click", async () => {
+    saveState.textContent = "Writing the file…";
+    try {
+      await download(one.dataset.download ?? "");
+      saveState.textContent = "";
+    } catch (thrown) { saveState.textContent = troubleOf(thrown).message; }
+  });
+}
 
 // ---- the model ------------------------------------------------------------------------------------------------------
 

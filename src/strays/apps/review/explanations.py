@@ -74,11 +74,11 @@ class Explainer:
     def _explain(self, place: int, generation: Generation) -> dict[str, Any]:
         return explain_text(self._desk.project.entries[place].text, generation)
 
-    def close(self) -> None:
-        """Start no more explanations."""
+    def close(self, *, wait: bool = True) -> None:
+        """Start no more explanations, and `wait` for the one that is under way."""
         with self._lock:
             self._ahead = []
-        self._worker.shutdown(wait=True, cancel_futures=True)
+        self._worker.shutdown(wait=wait, cancel_futures=True)
 
 
 def explain_text(text: str, generation: Generation) -> dict[str, Any]:

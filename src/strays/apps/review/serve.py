@@ -2,42 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 from collections.abc import Callable
-from typing import Any
 
 from strays.apps.review.desk import Desk
+from strays.apps.review.link import desk_link
 from strays.apps.review.refit import RefitWorker
-from strays.apps.web.sockets import LOOPBACK
+
+# Limits of connections; docs/operations.md explains them. A browser opens at most six.
+CONNECTIONS, IDLE_SECONDS, SHUTDOWN_SECONDS = 200, 30.0, 3.0
+# How long a stop waits for a fit; nothing that people said depends on it.
+FIT_SECONDS = 2.0
 
 
 def serve(desk: Desk, bound: socket.socket, *, who: str, model_folder: str, announce: Callable[[str], None]) -> None:
     """Serve a desk until stopped; `announce` is called with the link once the server answers."""
-    import uvicorn
-
     from strays.apps.review.app import make_app
     from strays.apps.review.middleware import with_middleware
-    from strays.apps.web.connections import QUIET
+    from strays.apps.web.connections import make_server
+    from strays.apps.web.log import Log
+    from strays.apps.web.stopping import run_until_stopped
 
     port = bound.getsockname()[1]
     desk.store.set(port=port)
-    token = secrets.token_urlsafe(32)
+    token, log = secrets.token_urlsafe(32), Log()
     app = make_app(desk, who=who, model_folder=model_folder)
 
-    class AnnouncingServer(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if self.started:
-                announce(f"http://{LOOPBACK}:{port}/?token={token}")
+    def on_started() -> None:
+        # Of what breaks around the app: a line on stderr, which never blocks.
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, what: log.error("broken", what.get("exception") or Exception()))
+        announce(desk_link(port, token))
 
-    options: dict[str, Any] = {**QUIET, "lifespan": "off", "timeout_graceful_shutdown": 3}
+    server = make_server(
+        with_middleware(app, port=port, token=token),
+        connections=CONNECTIONS,
+        idle_seconds=IDLE_SECONDS,
+        shutdown_seconds=SHUTDOWN_SECONDS,
+        on_started=on_started,
+    )
     worker = RefitWorker(desk)
     worker.start()
     try:
-        shell = with_middleware(app, port=port, token=token)
-        AnnouncingServer(uvicorn.Config(shell, **options)).run([bound])
+        run_until_stopped(server, bound, log)
     finally:
-        app.state.explainer.close()
-        worker.close()
+        app.state.explainer.close(wait=False)
+        worker.close(FIT_SECONDS)
         desk.store.close()

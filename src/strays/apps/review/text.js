@@ -1,5 +1,7 @@
 // Texts as they are: never as markup, nothing in them unseen, none of them in the way of the rest.
 
+import { download, troubleOf } from "./api.js";
+
 /** @import { Item, Segment, Verdict } from "./messages" */
 
 const SHORT = 1600; // characters shown before "show more"
@@ -167,8 +169,10 @@ export function drawText(parent, item, segments = []) {
     const more = () => { parent.dataset.all = String(item.id); drawText(parent, item, segments); };
     parent.append("… ", button(`show more (${number(item.length)} characters)`, more, "more"));
   } else if (item.length > [...item.text].length) {
-    const link = { class: "more", href: `/api/texts/${item.id}/full`, target: "_blank", rel: "noopener" };
-    parent.append("… ", make("a", link, `show all ${number(item.length)} characters`));
+    const all = button(`save all ${number(item.length)} characters`, async () => {
+      try { await download(`/api/texts/${item.id}/full`); } catch (thrown) { all.title = troubleOf(thrown).message; }
+    }, "more");
+    parent.append("… ", all);
   }
 }
 

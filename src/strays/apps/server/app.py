@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path, PurePath
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,11 +20,15 @@ from strays.apps.server.registry import ModelRegistry, ServedModel, UnknownModel
 from strays.apps.server.schema import DESCRIPTION, ModelFacts, ScoreAnswer, ScoreCall, Status, complete_schema, errors
 from strays.apps.web.answers import Json, add_errors, refuse
 from strays.apps.web.busy import BusyError, busy
+from strays.errors import StraysError, UsageError
 from strays.jobs.score import flag_rows
 from strays.model import RawScores, Scores
 
 CALL_LIMITS = ("body_bytes", "texts", "characters", "explained_texts", "explained_characters")
 FIELDS = ("anomaly_score", "p_value", "flagged")
+# A name that strays or the Hugging Face hub knows an encoder by.
+HUB_NAME = re.compile(r"\w[\w.-]*(/[\w.-]+)?")
+RELOAD_FAILED = "the changed model could not be loaded, and the one before answers; the server's log says why"
 METRICS_PAGE = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The counters."}
 METRICS_ANSWERS = {200: METRICS_PAGE, **errors(401, 403, 421)}
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
@@ -38,6 +44,13 @@ def make_app(registry: ModelRegistry, *, explanations: bool, has_token: bool, li
 
     app.add_exception_handler(UnknownModelError, lambda request, error: refuse(404, "no_such_model", str(error)))
     app.add_exception_handler(BusyError, lambda request, error: busy(str(error)))
+
+    @app.exception_handler(StraysError)
+    def failed(request: Request, error: StraysError) -> Response:
+        if isinstance(error, UsageError):
+            return refuse(422, "failed", str(error))
+        registry.log.error("failed", error)  # its message may name files of this machine
+        return refuse(500, "failed", "the model could not score this call; the server's log says why")
 
     @app.get("/health", tags=["running it"], response_model=Status, responses=errors(403, 421))
     async def health() -> Response:
@@ -107,11 +120,19 @@ def _facts(registry: ModelRegistry, served: ServedModel, limits: Limits) -> dict
     return {
         "model": served.name,
         "loaded_at": round(served.loaded_at, 3),
-        "reload_failed": registry.failure(served.name),
+        "reload_failed": RELOAD_FAILED if registry.has_failed(served.name) else None,
         "models": registry.names,
         "limits": {name: getattr(limits, name) for name in CALL_LIMITS},
         **served.info,
+        "encoder": _without_path(served.info["encoder"]),
     }
+
+
+def _without_path(encoder: dict[str, Any]) -> dict[str, Any]:
+    """An encoder's settings; of a folder, its name alone: where it is, is no caller's business."""
+    name = str(encoder["name"])
+    is_folder = not HUB_NAME.fullmatch(name) or Path(name).exists()
+    return encoder | {"name": PurePath(name.replace("\\", "/")).name} if is_folder else encoder
 
 
 def _too_much(call: ScoreCall, limits: Limits, explanations: bool) -> Response | None:

@@ -28,7 +28,7 @@ class Limits:
     explaining: int = 16  # calls for explanations under way at once (429)
     body_seconds: float = 30.0  # how long a body may take to arrive (408)
     idle_seconds: float = 30.0  # how long a connection may be silent, or an answer unread, before it is closed
-    shutdown_seconds: float = 30.0  # how long a stop waits for calls under way (503)
+    shutdown_seconds: float = 6.0  # how long a stop waits for calls under way (503); the process ends 3 s later
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

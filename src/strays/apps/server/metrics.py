@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import prometheus_client as prometheus
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from strays.model import Scores
 
@@ -15,8 +18,19 @@ ROUND_TEXTS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 P_VALUES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 
+class _DroppedLines(Collector):
+    """Lines that the log had to drop, which the log itself counts."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self._count = count
+
+    def collect(self) -> Iterator[Metric]:
+        """The present number."""
+        yield CounterMetricFamily("strays_log_lines_dropped", "Lines of the log that nobody reads", self._count())
+
+
 class Metrics:
-    """The counters of one server.
+    """The counters of one server; `dropped_lines` tells how many lines its log has dropped.
 
     >>> metrics = Metrics()
     >>> metrics.requests.labels("/health", 200).inc()
@@ -24,10 +38,11 @@ class Metrics:
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dropped_lines: Callable[[], int] = lambda: 0) -> None:
         prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # a second line for each counter
         self.registry = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=self.registry)
+        self.registry.register(_DroppedLines(dropped_lines))
         counter = partial(prometheus.Counter, registry=self.registry)
         gauge = partial(prometheus.Gauge, registry=self.registry)
         histogram = partial(prometheus.Histogram, registry=self.registry)

@@ -1,7 +1,8 @@
 """The server's middleware, outermost first, with the status of what each refuses.
 
-http_only > SecurityHeaders > RequestLog (503 if the server stops first) > DrainRefused > trusted_host (421)
-> same_origin (403) > bearer_token (401; GET /health needs none) > known_path (404) > RequestLimit (429)
+http_only > SecurityHeaders > RequestLog > AnswerCancelled (503 if the server stops first) > DrainRefused
+> one_length (400) > trusted_host (421) > same_origin (403) > bearer_token (401; GET /health needs none)
+> known_path (404) > RequestLimit (429)
 and for calls, which have a body:
 > json_only (415) > few_waiting (429) > length_limit (413) > BufferedBody (413, 408, 400; 429 if too much is held)
 """
@@ -21,9 +22,11 @@ from strays.apps.web.asgi import checked, http_only, split
 from strays.apps.web.body import BufferedBody, json_only, length_limit
 from strays.apps.web.busy import RequestLimit, busy
 from strays.apps.web.drain import DrainRefused
+from strays.apps.web.framing import one_length
 from strays.apps.web.headers import SecurityHeaders
 from strays.apps.web.host import names_and_addresses, trusted_host
 from strays.apps.web.origin import same_origin
+from strays.apps.web.stopping import AnswerCancelled
 from strays.apps.web.token import bearer_token
 
 HEALTH, CALL = "/health", ("POST", "/v1/score")
@@ -33,9 +36,6 @@ HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
     "cross-origin-resource-policy": "same-origin",
 }
-# How long the rest of a refused body is read: not at all if it does not arrive anyway, briefly for strangers.
-DRAIN_SECONDS = 2.0
-DRAIN_SECONDS_BY_STATUS = {400: 0.0, 408: 0.0, 401: 0.2, 403: 0.2, 421: 0.2}
 
 
 def with_middleware(app: FastAPI, registry: ModelRegistry, *, token: str | None, hosts: Iterable[str]) -> ASGIApp:
@@ -57,9 +57,9 @@ def with_middleware(app: FastAPI, registry: ModelRegistry, *, token: str | None,
     metrics.under_way.set_function(lambda: limited.under_way)
 
     remedy = "the server's operator can add it with --allow-host"
-    checks = [trusted_host(names_and_addresses(hosts), remedy=remedy), same_origin()]
+    checks = [one_length, trusted_host(names_and_addresses(hosts), remedy=remedy), same_origin()]
     if token is not None:
         checks.append(bearer_token(token, open_to_all=[("GET", HEALTH)]))
-    shell = DrainRefused(checked(limited, *checks, known_path), DRAIN_SECONDS, DRAIN_SECONDS_BY_STATUS)
-    logged = RequestLog(shell, paths=paths, metrics=metrics, log=registry.log)
+    shell = DrainRefused(checked(limited, *checks, known_path))
+    logged = RequestLog(AnswerCancelled(shell), paths=paths, metrics=metrics, log=registry.log)
     return http_only(SecurityHeaders(logged, HEADERS), lifespan=app)

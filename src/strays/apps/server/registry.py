@@ -10,6 +10,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ from weakref import WeakValueDictionary
 
 from strays.apps.server.batches import Batches, ScoringThreads
 from strays.apps.server.limits import Limits
-from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
+from strays.apps.web.log import Log
 from strays.encoders import Encoder, LoadedEncoder
 from strays.errors import ModelError, StraysError, UsageError
 from strays.model import TextOutlierDetector
@@ -55,7 +56,7 @@ class ModelRegistry:
         self.names, self._folders, self._load = list(folders), folders, load
         self.limits, self.metrics, self.log = limits, metrics, log
         self._served: dict[str, ServedModel] = {}
-        self._failed: dict[str, tuple[Stamp, str]] = {}
+        self._failed: dict[str, Stamp] = {}
         self._absent: set[str] = set()
         self._encoders: WeakValueDictionary[str, Encoder] = WeakValueDictionary()
         self.threads = ScoringThreads(limits)
@@ -80,9 +81,9 @@ class ModelRegistry:
             raise UnknownModelError(f"no model has that name; expected one of {', '.join(self.names)}")
         return self._served.get(name)
 
-    def failure(self, name: str) -> str | None:
-        """Why the model's changed folder could not be loaded, if so."""
-        return self._failed.get(name, (None, None))[1]
+    def has_failed(self, name: str) -> bool:
+        """Whether the model's changed folder could not be loaded; the log says why."""
+        return name in self._failed
 
     async def open(self) -> None:
         """Make all models ready."""
@@ -110,19 +111,20 @@ class ModelRegistry:
                 self._absent.discard(name)
                 if retry or stamp == served.stamp:
                     self._failed.pop(name, None)
-                tried, _ = self._failed.get(name, (None, None))
-                if stamp not in (served.stamp, tried):
+                if stamp not in (served.stamp, self._failed.get(name)):
                     await self._reload(name, folder, stamp, served)
 
     def reload_soon(self) -> None:
         """Begin to reload what has changed or failed, and do not wait for it."""
         self._start(self.reload_changed(retry=True))
 
-    async def close(self) -> None:
-        """Finish the calls that were taken."""
-        for served in self._served.values():
-            await served.batches.drained()
+    async def close(self, seconds: float = 1.0) -> None:
+        """Drop what has not begun, and wait so long for the rest: all calls have their answers."""
         self.threads.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for served in self._served.values():
+                    await served.batches.drained()
         gc.unfreeze()
 
     async def _reload(self, name: str, folder: str, stamp: Stamp, old: ServedModel) -> None:
@@ -147,7 +149,7 @@ class ModelRegistry:
 
     def _fail(self, name: str, stamp: Stamp, error: Exception) -> None:
         words = str(error) if isinstance(error, StraysError) else type(error).__name__
-        self._failed[name] = stamp, words
+        self._failed[name] = stamp
         self.metrics.loads.labels(name, "failed").inc()
         self.log.error("model_not_loaded", error, model=name, reason=words)
 

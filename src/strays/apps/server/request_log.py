@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 import time
@@ -11,10 +10,10 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
-from strays.apps.web.answers import error_code, refuse
+from strays.apps.web.answers import error_code
 from strays.apps.web.asgi import header
+from strays.apps.web.log import Log
 
 # The status of a request whose client left before there was an answer.
 UNANSWERED = 499
@@ -26,7 +25,7 @@ class RequestLog:
     """Log and count requests. Methods and paths we do not know are `other`, so that no caller's words get in.
 
     The answer carries the id as X-Request-ID. The request's state gets `facts`, a dict: what the app puts there is
-    logged too. A request that is cancelled, because it takes longer than a stop can wait, is told so (503).
+    logged too.
     """
 
     def __init__(self, app: ASGIApp, *, paths: Iterable[str], metrics: Metrics, log: Log) -> None:
@@ -54,11 +53,6 @@ class RequestLog:
 
         try:
             await self._app(scope, receive, send_noted)
-        except asyncio.CancelledError:
-            if status:  # it has its answer, or part of it
-                raise
-            words = "the server is stopping; try again, here or elsewhere, in a moment"
-            await refuse(503, "stopping", words, {"connection": "close"})(scope, receive, send_noted)
         except Exception as error:  # the app answers its own errors; this one comes from around it
             self._log.error("broken", error, id=id_)
             raise
@@ -69,3 +63,9 @@ class RequestLog:
             client, n_bytes = scope["client"][0] if scope["client"] else None, state.get("body_bytes", 0)
             known = {"id": id_, "method": method, "path": path, "client": client, "bytes": n_bytes, "code": code}
             self._log.request(status, **known, seconds=round(seconds, 4), **facts)
+
+
+def log_refused(metrics: Metrics, log: Log, client: str | None, status: int, code: str) -> None:
+    """Count and log what a connection sent that is no request, and so never got here."""
+    metrics.requests.labels("other", status).inc()
+    log.request(status, id=secrets.token_hex(8), method="other", path="other", client=client, code=code)

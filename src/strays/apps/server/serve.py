@@ -11,16 +11,17 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI
 
 from strays.apps.server.app import Lifespan, make_app
 from strays.apps.server.limits import Limits
-from strays.apps.server.log import Log
 from strays.apps.server.metrics import Metrics
 from strays.apps.server.middleware import with_middleware
 from strays.apps.server.registry import Load, ModelRegistry
-from strays.apps.web.connections import QUIET, LimitedConnection, LimitedServer
+from strays.apps.server.request_log import log_refused
+from strays.apps.web.connections import LimitedServer, make_server
+from strays.apps.web.log import Log
+from strays.apps.web.stopping import run_until_stopped
 
 
 def serve(
@@ -37,7 +38,7 @@ def serve(
 ) -> None:
     """Serve models until stopped; `announce` is called once all of them can answer."""
     warnings.showwarning = log.warning
-    registry = ModelRegistry(folders, load, limits=limits, metrics=Metrics(), log=log)
+    registry = ModelRegistry(folders, load, limits=limits, metrics=Metrics(lambda: log.dropped), log=log)
 
     def on_ready() -> None:
         if hasattr(signal, "SIGHUP"):
@@ -46,29 +47,20 @@ def serve(
 
     running = lifespan(registry, on_ready, fail=lambda error: server.stop(error))
     app = make_app(registry, explanations=explanations, has_token=token is not None, lifespan=running)
-    server = make_server(with_middleware(app, registry, token=token, hosts=hosts), limits)
-    # Having finished its calls, uvicorn raises the signal again; being told to stop is not a failure. A signal that
-    # comes before uvicorn handles it is not lost.
-    before = signal.signal(signal.SIGTERM, lambda *_: server.stop())
-    try:
-        server.run([bound])
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    if server.failure:
-        raise server.failure
+    server = limited_server(with_middleware(app, registry, token=token, hosts=hosts), registry)
+    run_until_stopped(server, bound, log)
 
 
-def make_server(shell: Any, limits: Limits) -> LimitedServer:
-    """uvicorn, set up for an app with its middleware."""
-    options: dict[str, Any] = {
-        **QUIET,
-        "http": partial(LimitedConnection, max_connections=limits.connections),
-        "backlog": 100,  # all that wait are accepted at once: with more of them, too many files could be open
-        "proxy_headers": False,  # a caller could claim any address
-        "timeout_keep_alive": int(limits.idle_seconds),
-        "timeout_graceful_shutdown": int(limits.shutdown_seconds),
-    }
-    return LimitedServer(uvicorn.Config(shell, **options), limits.idle_seconds)
+def limited_server(shell: Any, registry: ModelRegistry) -> LimitedServer:
+    """Uvicorn with the limits of a registry, for an app with its middleware."""
+    limits = registry.limits
+    return make_server(
+        shell,
+        connections=limits.connections,
+        idle_seconds=limits.idle_seconds,
+        shutdown_seconds=limits.shutdown_seconds,
+        on_refused=partial(log_refused, registry.metrics, registry.log),
+    )
 
 
 def lifespan(registry: ModelRegistry, announce: Callable[[], None], fail: Callable[[Exception], None]) -> Lifespan:

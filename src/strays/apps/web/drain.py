@@ -15,12 +15,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from strays.apps.web.asgi import header
 
 MAX_BYTES = 32_000_000
+# How long the rest of a refused body is read: not at all if it does not arrive anyway, briefly for strangers.
+SECONDS = 2.0
+SECONDS_BY_STATUS = {400: 0.0, 408: 0.0, 401: 0.2, 403: 0.2, 421: 0.2}
 
 
 class DrainRefused:
     """Read and drop the rest of the body before an error answer, for `seconds` at most, or those of its status."""
 
-    def __init__(self, app: ASGIApp, seconds: float, seconds_by_status: Mapping[int, float]) -> None:
+    def __init__(
+        self, app: ASGIApp, seconds: float = SECONDS, seconds_by_status: Mapping[int, float] = SECONDS_BY_STATUS
+    ) -> None:
         self._app, self._seconds, self._seconds_by_status = app, seconds, seconds_by_status
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

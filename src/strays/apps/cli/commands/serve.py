@@ -80,9 +80,9 @@ def serve(
             "pass --no-token if something else controls access"
         )
     # Slow to import, so only after the options have been checked.
-    from strays.apps.server.log import Log
     from strays.apps.server.registry import named_folders
     from strays.apps.server.serve import serve as run
+    from strays.apps.web.log import Log
 
     for name in allow_host or []:
         if not name or set(name) & set("/:@ "):
