@@ -500,7 +500,9 @@ def test_reloads_new_tabs_and_the_link_again(context: BrowserContext, review: Re
     page = open_page(context, review.link)
     page.reload()
     page.wait_for_selector("#judge .card[data-id]")
-    open_page(context, f"{review.link.split('#')[0]}#browse").wait_for_selector("#rows li[data-key]")  # a bookmark
+    other = context.new_page()  # a bookmark, or the address typed again
+    other.goto(f"{review.link.split('#')[0]}#browse")
+    other.wait_for_selector("#rows li[data-key]")
     page.goto(review.link)  # the same page, and nothing is lost
     page.wait_for_selector("#judge .card[data-id]")
     assert "token" not in page.url
@@ -709,7 +711,7 @@ def test_labels_are_downloaded(page: Page, what: str, format: str) -> None:
     rows = (
         list(csv.DictReader(text.splitlines())) if format == "csv" else [json.loads(line) for line in text.splitlines()]
     )
-    assert len(rows) > (360 if what == "all" else 1)
+    assert len(rows) >= (360 if what == "all" else 1)
     assert any("anomaly" in row.values() for row in rows)
 
 
