@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
@@ -53,7 +54,8 @@ def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, default_response_class=Json)
     project, explainer = desk.project, Explainer(desk)
     corpus_map, saver = CorpusMap(desk), ModelSaver(desk, model_folder)
-    app.state.explainer = explainer
+    exports = TemporaryDirectory(prefix="strays-export-")
+    app.state.explainer, app.state.exports = explainer, exports
     add_errors(app, besides="; what was judged is kept")
 
     @app.exception_handler(UnknownTextError)
@@ -146,12 +148,11 @@ def make_app(desk: Desk, *, who: str, model_folder: str) -> FastAPI:
 
     @app.get("/api/export")
     def export(what: Literal["judged", "all"] = "judged", format: Literal["csv", "jsonl"] = "csv") -> Response:
-        folder = TemporaryDirectory(prefix="strays-export-")
-        path = Path(folder.name) / f"{what}.{format}"
+        path = Path(exports.name) / f"{token_hex(8)}.{format}"
         write_labels(desk.refresh(), str(path), what=what, format=format)
         name = "labels" if what == "judged" else "texts"
         kind = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
-        gone = BackgroundTask(folder.cleanup)
+        gone = BackgroundTask(path.unlink, missing_ok=True)
         return FileResponse(path, media_type=kind, filename=f"{name}.{format}", background=gone)
 
     return app

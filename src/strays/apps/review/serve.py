@@ -44,10 +44,12 @@ def serve(desk: Desk, bound: socket.socket, *, who: str, model_folder: str, anno
         on_started=on_started,
     )
     worker = RefitWorker(desk)
-    worker.start()
-    try:
-        run_until_stopped(server, bound, log)
-    finally:
+
+    def finish() -> None:
         app.state.explainer.close(wait=False)
         worker.close(FIT_SECONDS)
         desk.store.close()
+        app.state.exports.cleanup()
+
+    worker.start()
+    run_until_stopped(server, bound, log, finish)

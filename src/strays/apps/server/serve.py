@@ -48,7 +48,7 @@ def serve(
     running = lifespan(registry, on_ready, fail=lambda error: server.stop(error))
     app = make_app(registry, explanations=explanations, has_token=token is not None, lifespan=running)
     server = limited_server(with_middleware(app, registry, token=token, hosts=hosts), registry)
-    run_until_stopped(server, bound, log)
+    run_until_stopped(server, bound, log, finish=lambda: None)
 
 
 def limited_server(shell: Any, registry: ModelRegistry) -> LimitedServer:

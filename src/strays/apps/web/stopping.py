@@ -10,8 +10,11 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -47,26 +50,34 @@ class AnswerCancelled:
             await refuse(503, "stopping", words, {"connection": "close"})(scope, receive, send)
 
 
-def run_until_stopped(server: LimitedServer, bound: socket.socket, log: Log) -> None:
-    """Serve on a socket until a signal or a failure; from then on this process has END_SECONDS to end.
+def run_until_stopped(server: LimitedServer, bound: socket.socket, log: Log, finish: Callable[[], object]) -> None:
+    """Serve on a socket until a signal or a failure; then `finish` what is open, and end this process.
 
-    It is ended if it takes longer. Being told to stop is not a failure: the exit code is 0, and 130 for Ctrl-C.
+    From the signal on it has END_SECONDS, and then is ended whatever it does. Being told to stop is not a failure: the
+    exit code is 0, and 130 for Ctrl-C. It does not return, unless by raising what the server failed with.
     """
 
     def end() -> None:
-        server.stopping.wait()
-        time.sleep(END_SECONDS)
-        log.write("abandoned", "warning", seconds=END_SECONDS)
+        sys.stdout.flush()
         log.flush(FLUSH_SECONDS)
+        # Not by returning: the interpreter would wait for every thread, and then take long to tidy up.
         os._exit(130 if server.interrupted else 1 if server.failure else 0)
 
-    threading.Thread(target=end, name="strays-deadline", daemon=True).start()
+    def end_in_time() -> None:
+        server.stopping.wait()
+        time.sleep(END_SECONDS)
+        log.write("abandoned", "warning", after_seconds=END_SECONDS)
+        end()
+
+    threading.Thread(target=end_in_time, name="strays-deadline", daemon=True).start()
     # When it is done, uvicorn raises the signal again; and one that comes before uvicorn handles it is not lost.
     before = signal.signal(signal.SIGTERM, lambda *_: server.stop())
     try:
-        server.run([bound])
+        with suppress(KeyboardInterrupt):
+            server.run([bound])
     finally:
         signal.signal(signal.SIGTERM, before)
-    log.flush(FLUSH_SECONDS)
+        finish()
     if server.failure:
         raise server.failure
+    end()
