@@ -1,11 +1,12 @@
 """Embeddings (and labels) in, anomaly scores out. One method, one file.
 
     array_spec, sampling, threads, kernel_ridge, mixture    tools that know no detector
+    exact                                                   products that are the same in any batch: scores rest on it
     copies, set_aside                                       which rows are better not compared with
     base                                                    Detector: what every method promises
     network, sphere, semi_supervised                        what the neural networks share
     centroid, mahalanobis, nearest_normals, ai_svdd, ...    the methods
-    auto, with auto_in_words                                the default, which combines several
+    auto, with auto_features, auto_in_words, ...            the default, which combines several
 
 Modules import only from those named before them. To add a method, write one file (`centroid.py` is the shortest to
 copy), add a line to DETECTORS, so that the command line, saved models and tests/detectors/test_every_detector.py know

@@ -132,7 +132,7 @@ class AISVDD(SphereDetector):
         )
         # float32 steps leave norms within 1e-7 of 1; scoring is in float64, so finish there.
         self.weights_ = [w / np.linalg.norm(w) for w in network.arrays(W)]
-        z = network.latents(X, self.weights_, self.activation)
+        z = network.latents(X, network.exact_layers(self.weights_), self.activation)
         self.center_ = network.weighted_center(z, sign.astype(np.float64))
         return self._settle(X, y, before)
 

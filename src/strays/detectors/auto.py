@@ -22,29 +22,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
-from weakref import WeakKeyDictionary
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from strays.detectors import kernel_ridge, mixture
+from strays.detectors import mixture
 from strays.detectors.array_spec import WHOLE, ArraySpec
+from strays.detectors.auto_features import AutoFeatures
 from strays.detectors.auto_in_words import in_words
 from strays.detectors.auto_parts import PARTS, fit_parts
 from strays.detectors.base import COUNT, EMBEDDED, FOUND, Detector
-from strays.detectors.copies import EQUAL, find_groups, outskirts, unit_of_length
+from strays.detectors.copies import find_groups, outskirts, unit_of_length
+from strays.detectors.exact import ComparedRows, Prepared, placed, weighted_sums
 from strays.detectors.found_by_search import first_weights, weights_of_known
 from strays.detectors.sampling import different, evenly, evenly_by_label
 from strays.detectors.set_aside import set_aside
 from strays.detectors.threads import few_threads
 from strays.errors import ModelError
-
-if TYPE_CHECKING:
-    import torch
-
-# Rows scored together: on a CPU few, so that their distances stay in its cache.
-ROWS_AT_ONCE, ROWS_ON_GPU = 512, 16_384
 
 
 class _Normals(NamedTuple):
@@ -64,19 +59,6 @@ class _Known(NamedTuple):
 
     X: np.ndarray
     found: np.ndarray
-
-
-class _Compared(NamedTuple):
-    """The rows that a detector compares with, as they are on a device."""
-
-    of: np.ndarray
-    device: str
-    rows: torch.Tensor
-    squares: torch.Tensor
-
-
-# Beside the detectors, which scoring does not change, and which are copied and saved without it.
-_COMPARED: WeakKeyDictionary[AutoDetector, _Compared] = WeakKeyDictionary()
 
 
 @dataclass(eq=False, repr=False)
@@ -195,8 +177,9 @@ class AutoDetector(Detector):
         rows = np.r_[first, then]
         self.rows_ = np.vstack([normals.X[rows], known]).astype(np.float32)
         self.n_normals_, self.n_compared_, self.radius_ = len(rows), len(first), normals.radius[first]
-        given = self._placed(self.rows_), self.n_normals_, torch.from_numpy(self.radius_), torch.from_numpy(counts)
-        fitted = fit_parts(*given, n_neighbors=self.n_neighbors)
+        arrays = (placed(self.rows_, self.center_, self.scale_), self.radius_, counts)
+        Z, radius, weight = (torch.from_numpy(a) for a in arrays)
+        fitted = fit_parts(Z, self.n_normals_, radius, weight, n_neighbors=self.n_neighbors)
         self.field_, self.kernel_, self.linear_ = fitted.field.numpy(), fitted.kernel.numpy(), fitted.linear
         self.left_out_ = fitted.left_out[: self.n_normals_].numpy()
         at_known = fitted.left_out[self.n_normals_ :].numpy()
@@ -250,10 +233,14 @@ class AutoDetector(Detector):
         return self._mixed(self._features(X))
 
     def _anomaly_score_on(self, device: str, X: np.ndarray) -> np.ndarray:
-        return self._mixed(self._features(X, device))
+        if device == "cpu":
+            return self._anomaly_score(X)
+        from strays.detectors.auto_on_gpu import features_on
+
+        return self._mixed(features_on(device, _FEATURES.of(self), X))
 
     def _mixed(self, features: np.ndarray) -> np.ndarray:
-        return self._standardised(features) @ self.weights_ - self.bias_
+        return weighted_sums(self._standardised(features), self.weights_) - self.bias_
 
     def _normal_scores(self, normals: np.ndarray) -> np.ndarray:
         return self._anomaly_score(evenly(normals, self.memory))
@@ -261,48 +248,20 @@ class AutoDetector(Detector):
     def _standardised(self, features: np.ndarray) -> np.ndarray:
         return mixture.with_bounded_heads((features - self.location_) / self.spread_)
 
-    def _features(self, X: np.ndarray, device: str = "cpu") -> np.ndarray:
+    def _features(self, X: np.ndarray) -> np.ndarray:
         """The four parts at each row: left-out ones at one of the normals, and left-out distances at a copy of one."""
-        import torch
+        return _FEATURES.of(self).at(X)
 
-        n, m = self.n_normals_, self.n_compared_
-        at_once = ROWS_AT_ONCE if device == "cpu" else ROWS_ON_GPU
-        rows, squares = self._compared_with(device)
-        arrays = (self.field_, self.kernel_, self.linear_, self.radius_, self.left_out_)
-        field, head, linear, radius, left_out = (torch.from_numpy(a).to(device) for a in arrays)
-        out = np.empty((len(X), len(PARTS)))
-        for start in range(0, len(X), at_once):
-            Z = self._placed(X[start : start + at_once], device)
-            D = kernel_ridge.squared_distances(Z, rows, squares)  # (rows of X, rows compared with)
-            distance, nearest = D[:, :m].sqrt().topk(min(self.n_neighbors, m - 1), largest=False)
-            part = torch.zeros(len(Z), len(PARTS), dtype=torch.float64, device=device)
-            part[:, 0] = distance.mean(1)
-            part[:, 1] = -(kernel_ridge.laplace(D) @ field)
-            if n < len(rows):
-                part[:, 2] = kernel_ridge.gauss(D) @ head
-                part[:, 3] = Z @ linear[:-1] + linear[-1]
-            copy = distance[:, 0] <= radius[nearest[:, 0]]
-            part[copy, :2] = left_out[nearest[copy, 0], :2]
-            closest, itself = (D[:, :n].min(1)) if n > m else (distance[:, 0] ** 2, nearest[:, 0])
-            known = closest.sqrt() <= EQUAL * Z.norm(dim=1).clamp(min=1)
-            part[known] = left_out[itself[known]]
-            out[start : start + len(Z)] = part.cpu().numpy()
-        return out
-
-    def _compared_with(self, device: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """The rows compared with, placed, and their squares: made once, as a few texts would wait for them most."""
-        found = _COMPARED.get(self)
-        if found is None or found.of is not self.rows_ or found.device != device:
-            rows = self._placed(self.rows_, device)
-            found = _COMPARED[self] = _Compared(self.rows_, device, rows, (rows**2).sum(1))
-        return found.rows, found.squares
-
-    def _placed(self, X: np.ndarray, device: str = "cpu") -> torch.Tensor:
-        import torch
-
-        # Rounded like the rows that are kept, so that a row knows itself.
-        rounded = torch.from_numpy(X.astype(np.float32, copy=False)).to(device).double()
-        return rounded.sub_(torch.from_numpy(self.center_).to(device)).div_(self.scale_)
+    def _prepared(self) -> AutoFeatures:
+        return AutoFeatures(
+            compared=ComparedRows.of(self.rows_, self.center_, self.scale_),
+            n_neighbors=self.n_neighbors,
+            field=self.field_,
+            kernel=self.kernel_,
+            linear=self.linear_,
+            radius=self.radius_,
+            left_out=self.left_out_,
+        )
 
     # ---- in words ----------------------------------------------------------------------------------------------------
 
@@ -317,3 +276,6 @@ class AutoDetector(Detector):
     def describe(self) -> str:
         """Which parts the score is made of, and why, in a sentence."""
         return in_words(self.shares_, self.n_known_, self.auc_, self.auc_of_distances_, self.n_set_aside_)
+
+
+_FEATURES = Prepared(AutoDetector._prepared, "rows_", "field_", "left_out_", "n_neighbors")

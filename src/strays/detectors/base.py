@@ -167,7 +167,8 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
         """Raise ModelError where a state that is right array by array makes no sense as a whole."""
 
     def _checked_rows(self, X: Any, **options: Any) -> np.ndarray:
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, **options)
+        # In C order, as a sum along a row is then the same whatever array the row comes from.
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False, **options)
         bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
         if len(bad):
             raise DataError(f"X[{bad[0]}] contains NaN or infinity ({len(bad)} such rows); expected finite numbers")

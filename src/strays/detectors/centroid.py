@@ -14,6 +14,7 @@ import numpy as np
 
 from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import Detector
+from strays.detectors.exact import lengths
 
 
 @dataclass(eq=False, repr=False)
@@ -38,4 +39,4 @@ class CentroidDistance(Detector):
         self.center_ = X[y >= 0].mean(axis=0, dtype=np.float64)
 
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        return np.sqrt(((X - self.center_) ** 2).sum(axis=1))
+        return lengths(X - self.center_)

@@ -4,6 +4,8 @@
 
 W is diagonal and holds how much each row counts, which is 1 unless it is said.
 
+Fitted in torch. The kernels take arrays of NumPy, too, which a fitted detector scores with.
+
 Far from all rows f is zero: neither what was seen of normal texts nor of anomalies says anything there.
 
 Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2 and 5.4.2.
@@ -12,25 +14,33 @@ Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, chapter
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     import torch
 
 
-def squared_distances(X: torch.Tensor, Z: torch.Tensor, squares: torch.Tensor | None = None) -> torch.Tensor:
-    """|x_i - z_j|^2 as a matrix (rows of X, rows of Z); `squares` are |z_j|^2, where they are at hand."""
-    squares = (Z**2).sum(1) if squares is None else squares
-    return ((X**2).sum(1)[:, None] + squares - 2 * X @ Z.T).clamp_(min=0)
+def squared_distances(X: torch.Tensor, Z: torch.Tensor) -> torch.Tensor:
+    """|x_i - z_j|^2 as a matrix (rows of X, rows of Z)."""
+    return ((X**2).sum(1)[:, None] + (Z**2).sum(1) - 2 * X @ Z.T).clamp_(min=0)
 
 
-def laplace(D: torch.Tensor) -> torch.Tensor:
+def laplace(D: Any) -> Any:
     """K = exp(-4 |x - z|), from squared distances: sharp, so that it tells how densely a place is settled."""
+    if isinstance(D, np.ndarray):
+        K = np.sqrt(D)
+        K *= -4
+        return np.exp(K, out=K)
     return D.sqrt().mul_(-4).exp_()
 
 
-def gauss(D: torch.Tensor) -> torch.Tensor:
+def gauss(D: Any) -> Any:
     """K = exp(-|x - z|^2), from squared distances: smooth, so that likeness reaches beyond the nearest rows."""
+    if isinstance(D, np.ndarray):
+        K = np.negative(D)
+        return np.exp(K, out=K)
     return D.neg().exp_()
 
 

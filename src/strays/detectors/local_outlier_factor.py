@@ -4,8 +4,8 @@
     lrd(x) = 1 / mean over the k neighbours o of reach_k(x, o)
     T(x) = mean over the k neighbours o of lrd(o) / lrd(x)
 
-Breunig et al., "LOF: Identifying Density-Based Local Outliers", 2000; neighbours found by scikit-learn.
-As in its `neighbors.LocalOutlierFactor(novelty=True)`, every row scored counts as new.
+Breunig et al., "LOF: Identifying Density-Based Local Outliers", 2000. As in scikit-learn's
+`neighbors.LocalOutlierFactor(novelty=True)`, every row scored counts as new.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from sklearn import neighbors
 
 from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import COUNT, EMBEDDED, Detector
+from strays.detectors.exact import ComparedRows, Prepared, rows_at_once
+from strays.detectors.threads import in_blocks
 
 
 @dataclass(eq=False, repr=False)
@@ -49,20 +51,29 @@ class LocalOutlierFactor(Detector):
     _state: ClassVar = {"rows_": EMBEDDED, "k_distance_": ArraySpec(("n",), low=0), "lrd_": ArraySpec(("n",), low=0)}
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
-        X = X[y >= 0]
-        k = max(1, min(self.n_neighbors, len(X) - 1))
-        index = neighbors.NearestNeighbors(n_neighbors=k, algorithm="brute").fit(X)
+        self.rows_ = X[y >= 0]
+        index = neighbors.NearestNeighbors(n_neighbors=self._k, algorithm="brute").fit(self.rows_)
         distance, neighbor = index.kneighbors()  # of the training rows themselves, each without itself
-        self.rows_ = X
         self.k_distance_ = distance[:, -1].astype(np.float64)
         self.lrd_ = self._density(distance, neighbor)
+
+    @property
+    def _k(self) -> int:
+        return max(1, min(self.n_neighbors, len(self.rows_) - 1))
 
     def _density(self, distance: np.ndarray, neighbor: np.ndarray) -> np.ndarray:
         reach = np.maximum(distance, self.k_distance_[neighbor])
         return 1 / (reach.mean(axis=1) + 1e-10)  # duplicates have distance 0
 
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        k = max(1, min(self.n_neighbors, len(self.rows_) - 1))
-        index = neighbors.NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self.rows_)
-        distance, neighbor = index.kneighbors(X.astype(self.rows_.dtype))
+        return in_blocks(self._score_block, X, rows_at_once(self._k, X.shape[1]))
+
+    def _score_block(self, X: np.ndarray) -> np.ndarray:
+        X = X.astype(self.rows_.dtype, copy=False)
+        compared = _COMPARED.of(self)
+        D = compared.squared_distances(compared.placed(X))
+        distance, neighbor = compared.nearest(X, D, self._k)
         return self.lrd_[neighbor].mean(axis=1) / self._density(distance, neighbor)
+
+
+_COMPARED = Prepared(lambda detector: ComparedRows.of(detector.rows_), "rows_")

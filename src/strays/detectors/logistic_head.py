@@ -14,9 +14,9 @@ import numpy as np
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from strays.detectors import network
 from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import POSITIVE, Detector
+from strays.detectors.exact import lengths, weighted_sums
 
 
 @dataclass(eq=False, repr=False)
@@ -59,8 +59,8 @@ class LogisticHead(Detector):
 
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
         if self.coef_.any():
-            return X.astype(np.float64) @ self.coef_ + self.intercept_
-        return np.sqrt(network.squared_distance(X, self.center_))
+            return weighted_sums(X.astype(np.float64), self.coef_) + self.intercept_
+        return lengths(X - self.center_)
 
 
 def logistic_regression(X: np.ndarray, anomalous: np.ndarray, C: float, weight: np.ndarray | None = None) -> np.ndarray:

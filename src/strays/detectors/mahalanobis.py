@@ -18,6 +18,10 @@ from sklearn.covariance import ledoit_wolf
 
 from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import Detector
+from strays.detectors.exact import LinearMap, Prepared, lengths
+from strays.detectors.threads import in_blocks
+
+ROWS_AT_ONCE = 512
 
 
 @dataclass(eq=False, repr=False)
@@ -48,4 +52,7 @@ class Mahalanobis(Detector):
         self.whitening_ = V / np.sqrt(np.maximum(variance, 1e-12 * variance[-1]))
 
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        return np.sqrt((((X - self.center_) @ self.whitening_) ** 2).sum(axis=1))
+        return in_blocks(lambda block: lengths(_WHITENING.of(self)(block - self.center_)), X, ROWS_AT_ONCE)
+
+
+_WHITENING = Prepared(lambda detector: LinearMap.of(detector.whitening_.T), "whitening_")

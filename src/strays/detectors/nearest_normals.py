@@ -18,6 +18,8 @@ from sklearn import neighbors
 from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import COUNT, EMBEDDED, Detector
 from strays.detectors.copies import EQUAL, find_groups, unit_of_length
+from strays.detectors.exact import ComparedRows, Prepared, lengths, rows_at_once
+from strays.detectors.threads import in_blocks
 
 
 @dataclass(eq=False, repr=False)
@@ -62,22 +64,29 @@ class NearestNormals(Detector):
         self.left_out_ = self._left_out()
 
     def _left_out(self) -> np.ndarray:
-        distance, _ = self._index().kneighbors()  # of rows_ themselves, none its own neighbour
+        index = neighbors.NearestNeighbors(n_neighbors=self._k, algorithm="brute").fit(self.rows_)
+        distance, _ = index.kneighbors()  # of rows_ themselves, none its own neighbour
         return distance.mean(axis=1).astype(np.float64)
 
-    def _index(self) -> neighbors.NearestNeighbors:
-        k = min(self.n_neighbors, len(self.rows_) - 1)
-        return neighbors.NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self.rows_)
+    @property
+    def _k(self) -> int:
+        return min(self.n_neighbors, len(self.rows_) - 1)
 
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        distance, nearest = self._index().kneighbors(X.astype(self.rows_.dtype))  # (rows, k), nearest first
-        copy = distance[:, 0] <= np.maximum(self.radius_[nearest[:, 0]], EQUAL * np.linalg.norm(X, axis=1))
-        return np.where(copy, self.left_out_[nearest[:, 0]], distance.mean(axis=1)).astype(np.float64)
+        return in_blocks(self._score_block, X, rows_at_once(self._k, X.shape[1]))
+
+    def _score_block(self, X: np.ndarray) -> np.ndarray:
+        X = X.astype(self.rows_.dtype, copy=False)
+        compared = _COMPARED.of(self)
+        D = compared.squared_distances(compared.placed(X))
+        distance, which = compared.nearest(X, D, self._k)
+        copy = distance[:, 0] <= np.maximum(self.radius_[which[:, 0]], EQUAL * lengths(X))
+        return np.where(copy, self.left_out_[which[:, 0]], distance.mean(axis=1))
 
     @property
     def copies_tie(self) -> bool:
         """A copy scores like the row that represents it; with k = 1, so do two rows that are nearest to each other."""
-        return min(self.n_neighbors, len(self.rows_) - 1) > 1
+        return self._k > 1
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Like every detector's; without copies it is what version 0.1 wrote, and a model of 0.1 is the same again."""
@@ -92,3 +101,6 @@ class NearestNormals(Detector):
         super().set_state({**state, "radius_": none, "left_out_": none})
         self.left_out_ = self._left_out()
         return self
+
+
+_COMPARED = Prepared(lambda detector: ComparedRows.of(detector.rows_), "rows_")

@@ -2,9 +2,9 @@
 
     phi(x; W) = W^L a(W^(L-1) ... a(W^1 x))
 
-Weights are plain arrays of shape (outputs, inputs). Everything below that computes a score is written with operators
-that NumPy arrays and torch tensors share, so that training (torch, float32) and scoring (NumPy, float64, where a row's
-score does not depend on its batch) run the same lines.
+Weights are plain arrays of shape (outputs, inputs). Training is torch, in float32; scoring is NumPy, in float64. What
+both need is written with operators that arrays and tensors share. `phi` is for training: its products depend on the
+batch by rounding, while those of `latents` do not.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from strays.detectors.exact import LinearMap
+from strays.detectors.threads import in_blocks
+
 if TYPE_CHECKING:
     import torch
 
 # What is left of a negative input. A little keeps a unit that no row switches on alive: its gradient is never zero.
 ACTIVATIONS = {"relu": 0.0, "leaky_relu": 0.1, "linear": 1.0}
 # Rows pushed through the network at once when scoring: bounds memory, changes no score.
-ROWS_AT_ONCE = 512
+ROWS_AT_ONCE = 256
 
 
 def phi(x: Any, weights: Sequence[Any], activation: str) -> Any:
@@ -51,10 +54,20 @@ def weighted_center(z: Any, y: Any) -> Any:
     return (y @ z) / y.sum()
 
 
-def latents(X: np.ndarray, weights: Sequence[np.ndarray], activation: str) -> np.ndarray:
-    """Phi over many rows, a block at a time."""
-    blocks = [phi(X[i : i + ROWS_AT_ONCE], weights, activation) for i in range(0, len(X), ROWS_AT_ONCE)]
-    return np.concatenate(blocks)
+def exact_layers(weights: Sequence[np.ndarray]) -> list[LinearMap]:
+    """The layers for scoring, where what becomes of a row must not depend on its batch (exact.py)."""
+    return [LinearMap.of(w) for w in weights]
+
+
+def latents(X: np.ndarray, layers: Sequence[LinearMap], activation: str) -> np.ndarray:
+    """Phi over many rows in NumPy, a block at a time; a row's latents depend on the row alone."""
+
+    def block(x: np.ndarray) -> np.ndarray:
+        for layer in layers[:-1]:
+            x = rectify(layer(x), activation)
+        return layers[-1](x)
+
+    return in_blocks(block, X, ROWS_AT_ONCE)
 
 
 def initial_weights(sizes: Sequence[int], rng: np.random.Generator) -> list[np.ndarray]:

@@ -57,7 +57,7 @@ class SemiSupervisedSphere(SphereDetector):
 
         rng = generator(self.random_state)
         start = network.initial_weights([X.shape[1], self.hidden_size, self.latent_size], rng)
-        self.center_ = network.latents(X[y >= 0].astype(np.float64), start, self.activation).mean(axis=0)
+        self.center_ = network.latents(X[y >= 0], network.exact_layers(start), self.activation).mean(axis=0)
         unit = network.spread(X[y >= 0], start, self.activation)
         W = network.tensors(start, autograd=True)
         rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from strays.detectors import network
 from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import COUNT, POSITIVE, Detector
+from strays.detectors.exact import Prepared, lengths
 from strays.errors import CollapseError, UsageError
 
 
@@ -95,8 +96,11 @@ class SphereDetector(Detector):
         return distance / rms
 
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        z = network.latents(X, self.weights_, self.activation)
-        return np.sqrt(network.squared_distance(z, self.center_)) / self.scale_
+        z = network.latents(X, _LAYERS.of(self), self.activation)
+        return lengths(z - self.center_) / self.scale_
+
+
+_LAYERS = Prepared(lambda detector: network.exact_layers(detector.weights_), "weights_")
 
 
 def paper_settings(sizes: dict[str, tuple[int, int, int]], study: str) -> dict[str, Any]:
