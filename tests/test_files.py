@@ -369,6 +369,27 @@ def test_a_failure_between_the_renames_brings_the_older_folder_back(
     assert names(tmp_path) == {"folder"}
 
 
+def test_an_older_folder_that_cannot_be_put_back_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a disk that is full from the second rename on."""
+    put(tmp_path / "folder", "older")
+    with monkeypatch.context() as patched:
+        patched.setattr(replacing, "exchange", lambda one, other: False)
+        rename = Path.rename
+
+        def full(path: Path, target: Path) -> Path:
+            if target.name == "folder":
+                raise OSError(28, "No space left on device")
+            return rename(path, target)
+
+        patched.setattr(Path, "rename", full)
+        with pytest.raises(OSError, match="No space"):
+            put(tmp_path / "folder", "newer")
+    assert not (tmp_path / "folder").exists()
+    recover(tmp_path / "folder")
+    assert (tmp_path / "folder" / "a.txt").read_text() == "newer"
+    assert names(tmp_path) == {"folder"}
+
+
 @unix
 @pytest.mark.parametrize("at", range(4))
 def test_killed_at_a_rename_it_is_the_older_folder_or_the_newer(tmp_path: Path, exchanged: bool, at: int) -> None:

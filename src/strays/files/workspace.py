@@ -21,7 +21,6 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
 
 from strays.files.disk import NO_FOLLOW, create, sync, sync_folder
 from strays.files.locks import try_lock
@@ -139,8 +138,9 @@ def _recover(path: Path, waited: bool, alone: bool) -> bool:
         locked = try_lock(owner)
         if locked is False:
             return True
-        record = _read(owner, path.name)
-        if record is None and owner.tell():
+        data = owner.read(LARGEST_RECORD)
+        record = _last_record(data, path.name)
+        if record is None and not _is_first_part(data, path.name):
             return False
         # The locks of another machine may not reach here, and some disks have none.
         is_left = locked and (alone or record is None or record.host == platform.node())
@@ -173,14 +173,20 @@ def finish(workspace: Path, target: Path) -> None:
                 sync_folder(target.parent)
 
 
-def _read(owner: IO[bytes], name: str) -> Record | None:
-    """The last whole record, if it is of the workspace of this name."""
-    *lines, _ = owner.read(LARGEST_RECORD).split(b"\n")
+def _last_record(data: bytes, workspace: str) -> Record | None:
+    """The last whole record, if it is of this workspace."""
+    *lines, _ = data.split(b"\n")
     try:
         record = Record(**json.loads(lines[-1]))
-        return record if record.is_of(name) else None
+        return record if record.is_of(workspace) else None
     except (IndexError, ValueError, TypeError):
         return None
+
+
+def _is_first_part(data: bytes, workspace: str) -> bool:
+    """Whether a process was killed while it wrote the first record, so that there is nothing else yet."""
+    start = json.dumps({"strays_workspace": workspace})[:-1].encode()
+    return b"\n" not in data and (data.startswith(start) or start.startswith(data))
 
 
 def _empty(workspace: Path, record: Record) -> None:
@@ -189,6 +195,8 @@ def _empty(workspace: Path, record: Record) -> None:
     Once a new folder is complete, what has the name `new` may be the older one, which was exchanged for it: of that,
     only files with the names of the new ones go, and whatever else somebody has put there stays.
     """
+    if (workspace / OLD).exists() and not workspace.with_name(record.replaces).exists():
+        return  # it could not be put back: the next process tries again
     for path in (workspace / NEW, workspace / OLD):
         if path.is_symlink() or not path.is_dir():
             path.unlink(missing_ok=True)

@@ -59,8 +59,9 @@ def connect(path: Path, mode: int = 0o600) -> sqlite3.Connection:
             f"{path}: there is no folder {path.parent}; make it first, or choose another {{project}}", param="project"
         )
     with errors_in_words(path):
-        with suppress(OSError):  # one that is there stays as it is, and of other troubles SQLite tells
-            create(path.resolve(), mode).close()
+        if not path.exists():
+            with suppress(FileExistsError):  # another process was faster
+                create(path.resolve(), mode).close()
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             _prepare(db, path)
@@ -121,7 +122,7 @@ def errors_in_words(path: Path) -> Iterator[None]:
     """Say what SQLite's errors mean to the user."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise DataError(
             f"{path}: the project could not be read or written ({first_line(error)}); what was acknowledged is kept. "
             "Check the disk and the permissions of file and folder, or choose another {project}",
