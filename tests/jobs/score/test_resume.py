@@ -326,6 +326,36 @@ def altered(manifest: Path, line: int, **values: object) -> None:
     manifest.write_bytes(b"".join(lines))
 
 
+@pytest.mark.parametrize(
+    ("out", "model"), [("out", StandIn), ("out", partial(StandIn, top=7)), ("out.csv", Estimating)]
+)
+def test_a_job_with_a_manifest_of_the_format_before_is_resumed(
+    tmp_path: Path, out: str, model: Callable[[], StandIn]
+) -> None:
+    """That had no digests and no check sums, and files of other names."""
+    source = write(tmp_path / "t.csv", rows(45))
+    with pytest.raises(Stop):
+        run(source, tmp_path / out, stopping(model(), 3))
+    place = next(tmp_path.rglob("_manifest.jsonl")).parent
+    entries = [parse(line) for line in (place / "_manifest.jsonl").read_bytes().splitlines()]
+    without = [{key: value for key, value in entry.items() if key not in ("check", "sha256")} for entry in entries]
+    lines = [json.dumps(entry | ({"strays_job": 2} if i == 0 else {})) + "\n" for i, entry in enumerate(without)]
+    (place / "manifest.jsonl").write_text("".join(lines))
+    (place / "_manifest.jsonl").unlink()
+    if (place / "_scores.f64").exists():
+        (place / "_scores.f64").rename(place / ".scores.f64")
+    assert run(source, tmp_path / out, rest := model()).n_resumed_rows == 30
+    assert rest.n_asked == 15
+    run(source, tmp_path / f"whole-{out}", model())
+    if out == "out.csv":
+        assert (tmp_path / out).read_bytes() == (tmp_path / f"whole-{out}").read_bytes()
+        assert not place.exists()
+    else:
+        found, expected = everything_in(tmp_path / out), everything_in(tmp_path / f"whole-{out}")
+        assert found.keys() == expected.keys()
+        assert {n: found[n] for n in found if n[0] != "_"} == {n: expected[n] for n in found if n[0] != "_"}
+
+
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_manifest_of_another_format_is_refused(folder: Path, stopped: str, restart: bool) -> None:
     altered(Path(stopped) / "_manifest.jsonl", 0, strays_job=4)
