@@ -72,6 +72,12 @@ def attack_words(name: str, what: str) -> str:
     )
 
 
+def bits_words(name: str, what: str) -> str:
+    found: dict[str, Any] = results(f"attacks_{name}.json")
+    told = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(found["came"].items()))
+    return f"{found['cases']:,} single flipped bits in {what}: {told} (`python -m benchmarks.attacks.{name}`)."
+
+
 def cluster_words() -> str:
     jobs, gpu = results("cluster.json")["jobs"], results("cluster_gpu.json")
     compared = [run for job in jobs for run in job["results"] if "rows_compared" in run]
@@ -98,6 +104,7 @@ def figures() -> str:
 - {tables}
 - Looked for in each: exceptions that are not strays', crashes, files read or written outside, code that runs, network,
   memory beyond the file's size, time (`python -m benchmarks.attacks.models`, `python -m benchmarks.attacks.tables`).
+- {bits_words("manifest_bits", "manifests of scoring jobs")}
 - {cluster_words()}
 - schemathesis against the server's schema, slow and silent clients, half-sent bodies, bodies that cost more than they
   weigh, foreign hosts and pages, models replaced under load: `tests/apps/server`.

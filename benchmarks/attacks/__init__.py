@@ -1,1 +1,1 @@
-"""Attempts to break strays with damaged and with hostile files: see models.py and tables.py."""
+"""Attempts to break strays with damaged and with hostile files: see models.py, tables.py and manifest_bits.py."""
