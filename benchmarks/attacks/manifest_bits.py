@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,7 @@ class Scorer(StandIn):
         self.left = stop_after
         self.threshold_ = Threshold("top", 7) if together else StandIn.threshold_
 
-    def raw_scores(self, texts: list[str], *, progress: object = None) -> RawScores:  # type: ignore[override]
+    def raw_scores(self, texts: Sequence[str], *, progress: object = None) -> RawScores:
         """Scores, as long as the process goes on."""
         if self.left == 0:
             raise Stopped
