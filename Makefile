@@ -80,6 +80,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.attacks.models
 	$(BIN)/python -m benchmarks.attacks.tables
 	$(BIN)/python -m benchmarks.attacks.manifest_bits
+	$(BIN)/python -m benchmarks.attacks.kept --n 4500
 	$(BIN)/python -m benchmarks.big_file --fit-rows 10000 --part-rows 25000
 	$(BIN)/python -m benchmarks.encoding --data "$(DATA)"
 	$(BIN)/python -m benchmarks.precision --data "$(DATA)"

@@ -182,8 +182,8 @@ def from_cache(texts: list[str]) -> dict[str, float]:
         from strays.encoders.settings import EncoderSettings
         from strays.encoders.transformer import TransformerEncoder
 
-        if (models_folder()).is_dir():
-            shutil.copytree(models_folder(), Path(folder) / models_folder().name)
+        if (kept := models_folder()) and kept.is_dir():
+            shutil.copytree(kept, Path(folder) / kept.name)
         taken = []
         for _ in range(2):
             encoder = TransformerEncoder(EncoderSettings("default"), cache=EmbeddingCache(Path(folder)))

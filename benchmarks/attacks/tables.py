@@ -18,7 +18,7 @@ import sys
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,7 @@ class StandIn:
     """Scores are hashes of the texts."""
 
     fingerprint = "stand-in"
+    encoder_identity: ClassVar[dict[str, Any]] = {"fingerprint": "stand-in"}
     estimates = False
     threshold_ = Threshold("max_false_alarms", 0.1)
     calibration = Calibration(np.arange(100) / 100, np.arange(100) / 100)

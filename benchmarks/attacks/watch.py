@@ -1,10 +1,11 @@
 """What a process does while it reads a hostile file: the files it touches, the code it runs, the memory it takes.
 
 Python's audit hooks tell of every file that Python opens, of imports, compiled and executed code, unpickled classes,
-processes and sockets. Native code (Arrow, safetensors, LMDB, tokenizers) opens files unseen. Of these only Arrow and
-LMDB are ever given a path, Arrow that of the table and LMDB that of the cache; safetensors and tokenizers get bytes of
-files that Python has opened, or (by transformers) paths inside the encoder's folder. A file that must not be read holds
-a mark, which must not show up in any message or output. benchmarks/LOG.md tells of a run under strace, which sees all.
+processes and sockets. Native code (Arrow, safetensors, SQLite, tokenizers) opens files unseen. Of these only Arrow and
+SQLite are ever given a path, Arrow that of the table and SQLite that of the cache; safetensors and tokenizers get bytes
+of files that Python has opened, or (by transformers) paths inside the encoder's folder. A file that must not be read
+holds a mark, which must not show up in any message or output. benchmarks/LOG.md tells of a run under strace, which sees
+all.
 
 Allowed, and nothing else: reading and writing in the case's folder and in the run's own cache; reading the encoder that
 the models were fitted with, installed packages, the interpreter's own library and this repository's code; /dev/null,
@@ -61,6 +62,8 @@ WRITES = {
     "shutil.copyfile": (1,),
     "shutil.move": (0, 1),
 }
+# Of these, the ones whose last argument may be a descriptor of the folder that the path is in.
+BY_DESCRIPTOR = ("os.remove", "os.rmdir")
 RUNS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn")
 NETWORK = (
     "socket.connect",
@@ -91,8 +94,9 @@ class Watch:
         elif event in READS:
             self._read(args[READS[event]], event)
         elif event in WRITES:
+            within = args[-1] if event in BY_DESCRIPTOR else -1
             for place in WRITES[event]:
-                self._written(args[place], event)
+                self._written(args[place] if within == -1 else f"/proc/self/fd/{within}/{args[place]}", event)
         elif event in RUNS or event in NEVER:
             self._note("code executed", f"{event} {args!r:.200}")
         elif event in NETWORK:

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import warnings
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ from strays.encoders.pretrained import load_model
 from strays.encoders.runtimes import onnx_graph, onnx_runtime
 from strays.encoders.runtimes.base import usable_cores
 from strays.encoders.runtimes.packed_bert import PackedBert, padded_attention
-from strays.errors import EncoderError, ModelError, UsageError
+from strays.errors import EncoderError, ModelError, StraysWarning, UsageError
 from tests.conftest import farm_texts
 
 TEXTS = [text + " near the old barn" * (i % 7) for i, text in enumerate(farm_texts(60))]
@@ -128,15 +130,59 @@ def test_graphs_are_made_once_and_made_again_when_damaged(tiny_bert: Path, monke
     assert len(made) == 2
     (folder,) = models_folder().glob("onnx-*")
     assert json.loads((folder / "kept.json").read_text())["int8_cosine"] > 0.99
-    for harm in (
-        lambda: (folder / "int8.onnx").write_bytes(b"no graph"),
-        lambda: (folder / "int8.onnx").unlink(),
-        lambda: (folder / "kept.json").write_text("{"),
+    for name, harm in (
+        ("int8.onnx", lambda path: path.write_bytes(b"no graph")),
+        ("int8.onnx", lambda path: path.write_bytes(with_one_bit_flipped(path, 0.5))),
+        ("int8.onnx", lambda path: path.unlink()),
+        ("kept.json", lambda path: path.write_text("{")),
+        ("kept.json", lambda path: path.write_text(path.read_text().replace('cosine": 0.9', 'cosine": 0.1'))),
     ):
         before = len(made)
-        harm()
-        assert np.array_equal(load_encoder(str(tiny_bert), cache=False).encode(TEXTS), expected)
+        harm(folder / name)
+        is_gone = not (folder / name).exists()
+        with nullcontext() if is_gone else pytest.warns(StraysWarning, match=rf"{name} is damaged.*It is made again"):
+            assert np.array_equal(load_encoder(str(tiny_bert), cache=False).encode(TEXTS), expected)
         assert len(made) == before + 2
+
+
+def test_a_graph_that_was_changed_leaves_nothing_wrong_in_the_cache(tiny_bert: Path) -> None:
+    """Neither while it is damaged nor afterwards: what is run has the digest that embeddings are stored under."""
+    expected = load_encoder(str(tiny_bert), cache=False).encode(TEXTS)
+    (path,) = models_folder().glob("onnx-*/int8.onnx")
+    path.write_bytes(with_zeros_in_the_middle(path))
+    with pytest.warns(StraysWarning, match="is damaged"):
+        assert np.array_equal(load_encoder(str(tiny_bert)).encode(TEXTS), expected)
+    assert np.array_equal(load_encoder(str(tiny_bert)).encode(TEXTS), expected)
+
+
+def test_embeddings_of_another_graph_are_not_looked_up(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph of the same weights may be written otherwise one day."""
+    load_encoder(str(tiny_bert)).encode(TEXTS)
+    (folder,) = models_folder().glob("onnx-*")
+    kept = onnx_runtime.KeptGraphs.from_json((folder / "kept.json").read_bytes())
+    other = replace(kept, sha256=kept.sha256 | {"int8": "0" * 64})
+    (folder / "kept.json").write_text(other.to_json())
+    assert list(load_encoder(str(tiny_bert))._look_up(TEXTS)) == []  # type: ignore[attr-defined]
+
+
+def with_one_bit_flipped(path: Path, where: float) -> bytes:
+    data = bytearray(path.read_bytes())
+    data[int(where * len(data))] ^= 16
+    return bytes(data)
+
+
+def with_zeros_in_the_middle(path: Path) -> bytes:
+    data = path.read_bytes()
+    return data[: len(data) // 4] + bytes(len(data) // 2) + data[len(data) - len(data) // 4 :]
+
+
+def test_with_the_cache_off_no_folder_is_made(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = {name: load_encoder(name).encode(TEXTS) for name in (str(tiny_bert), f"fast:{tiny_bert}")}
+    monkeypatch.setenv("STRAYS_CACHE", "off")
+    monkeypatch.chdir(tmp_path)
+    for name, embeddings in expected.items():
+        assert np.array_equal(load_encoder(name).encode(TEXTS), embeddings)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_cache_folder_that_cannot_be_written_costs_no_result(

@@ -9,6 +9,7 @@ Each module imports only from those above it:
     cut_texts           how many texts are longer than an encoder reads, said once
     base                what an encoder promises; calling an encoder, whoever wrote it
     sources             a name -> a local folder with a model's files
+    identity            which encoder this is: digests of all files that decide an embedding
     library_errors      errors of torch, transformers and ONNX Runtime -> EncoderError
     pretrained          a transformer's folder: config, tokenizer, weights, fingerprint
     tokenizer           texts -> batches of token ids; tokenizer_workers does it in processes, for a GPU

@@ -75,6 +75,21 @@ class LoadedEncoder(ABC):
         """Hash of everything that an embedding depends on."""
 
     @property
+    @abstractmethod
+    def fingerprint_0_1(self) -> str:
+        """What version 0.1 called so, for what it saved: of weights, vocabulary and settings, but of no config."""
+
+    @property
+    @abstractmethod
+    def files(self) -> dict[str, str]:
+        """The digest of each of the model's files that decide an embedding, by its name."""
+
+    @property
+    @abstractmethod
+    def made_files(self) -> dict[str, str]:
+        """The digest of what was made from those files here and is run in their place: a graph, a table."""
+
+    @property
     def pinned(self) -> EncoderSettings:
         """The settings that give the same encoder on another machine, whatever is installed there."""
         return self.settings

@@ -16,6 +16,7 @@ import hashlib
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from strays.encoders import sources
+from strays.encoders import identity
 from strays.encoders.base import Progress
 from strays.encoders.library_errors import LESS_TO_LOAD, loading, running
 from strays.encoders.pretrained import load_model, load_tokenizer
@@ -47,20 +48,38 @@ class Distilled:
     blank: np.ndarray
     tokenizer: str
 
+    def to_bytes(self) -> tuple[bytes, bytes]:
+        """As the contents of two files."""
+        return save({"table": self.table, "blank": self.blank}), self.tokenizer.encode("utf-8")
 
-def identity(teacher: Path, pooling: str | None) -> str:
+    @cached_property
+    def digest(self) -> str:
+        """Of these contents."""
+        return _digest(*self.to_bytes())
+
+
+def fingerprint(teacher: Path, pooling: str | None) -> str:
     """Hash of what a distillation depends on; the same on every machine, since no float is in it."""
-    parts = [*sources.hashes(teacher), f"pooling={_pooling(teacher, pooling)}", f"recipe={RECIPE}"]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return identity.fingerprint(identity.digests(teacher), _further(teacher, pooling))
 
 
-def load_or_distil(teacher: Path, pooling: str | None, root: Path, progress: Progress | None = None) -> Distilled:
-    """The distillation of a transformer's folder, which is made at the first call and stored under `root`."""
-    folder = root / f"{identity(teacher, pooling)[:16]}-{RECIPE}"
-    kept = _read(folder)
+def fingerprint_0_1(teacher: Path, pooling: str | None) -> str:
+    """The same as version 0.1 had it."""
+    return identity.fingerprint_0_1(teacher, _further(teacher, pooling))
+
+
+def load_or_distil(
+    teacher: Path, pooling: str | None, root: Path | None, progress: Progress | None = None
+) -> Distilled:
+    """The distillation of a transformer's folder, which is made at the first call and stored under `root`, if any."""
+    folder = root and root / f"{fingerprint(teacher, pooling)[:16]}-{RECIPE}"
+    kept = _read(folder) if folder else None
     if kept is None:
+        if folder and (folder / CONFIG).exists():
+            identity.warn_of_damage(folder)
         kept = distil(teacher, _pooling(teacher, pooling), progress)
-        _write(folder, kept)
+        if folder:
+            _write(folder, kept)
     return kept
 
 
@@ -124,6 +143,10 @@ def make_table(rows: np.ndarray, blank: np.ndarray) -> tuple[np.ndarray, np.ndar
     return table, ((blank[0] - mean) @ P).astype(np.float32)
 
 
+def _further(teacher: Path, pooling: str | None) -> list[str]:
+    return [f"pooling={_pooling(teacher, pooling)}", f"recipe={RECIPE}"]
+
+
 def _pooling(teacher: Path, asked: str | None) -> str:
     return "cls" if (asked or own_settings(teacher).pooling) == "cls" else "mean"
 
@@ -139,21 +162,20 @@ def _ends(marked: list[int], bare: list[int]) -> tuple[list[int], list[int]]:
 
 
 def _read(folder: Path) -> Distilled | None:
-    """What is kept in a folder; None where there is nothing, or not all of it."""
+    """What is kept in a folder, if it is what was written; None where there is nothing, or not all of it."""
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config = json.loads((folder / CONFIG).read_bytes())
         data, tokenizer = (folder / TABLE).read_bytes(), (folder / TOKENIZER).read_bytes()
-        if config["sha256"] != _digest(data, tokenizer):
-            return None
-        arrays = load(data)
-        return Distilled(arrays["table"], arrays["blank"], tokenizer.decode("utf-8"))
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+        if config["sha256"] == _digest(data, tokenizer):
+            arrays = load(data)
+            return Distilled(arrays["table"], arrays["blank"], tokenizer.decode("utf-8"))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError):
         return None
+    return None
 
 
 def _write(folder: Path, made: Distilled) -> None:
-    data, tokenizer = save({"table": made.table, "blank": made.blank}), made.tokenizer.encode("utf-8")
-    config = {"recipe": RECIPE, "sha256": _digest(data, tokenizer)}
+    (data, tokenizer), config = made.to_bytes(), {"recipe": RECIPE, "sha256": made.digest}
     if _read(folder) is not None:
         return  # another process was faster, and made the same
     with suppress(OSError), replace_folder(folder) as new:  # a cache that cannot be written to costs time, not results

@@ -1,11 +1,10 @@
-"""A transformer's folder: its config, tokenizer and weights, how they are used, and the hash of all that.
+"""A transformer's folder: its config, tokenizer and weights, and how they are used.
 
 The files are read by transformers: only what is there, no code that comes with it, nothing on the terminal.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,14 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from strays.encoders import sources
+from strays.encoders import identity, sources
 from strays.encoders.library_errors import loading
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
 from strays.errors import EncoderError
-from strays.files import sha256
-
-# Besides weights and vocabulary, the files that say how to use them.
-CONFIG_FILES = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
 
 class Pretrained:
@@ -70,18 +65,19 @@ class Pretrained:
         return replace(settings, max_length=min(settings.max_length or limit, limit))
 
     @cached_property
+    def files(self) -> dict[str, str]:
+        """The digest of each file that decides an embedding."""
+        return identity.digests(self.folder)
+
+    @cached_property
     def fingerprint(self) -> str:
-        """Hash of the weights, the vocabulary and the shape: what a full-precision embedding depends on."""
-        shape = [f"{key}={getattr(self.shape, key)}" for key in ("pooling", "normalize", "max_length")]
-        return hashlib.sha256("\n".join([*sources.hashes(self.folder), *shape]).encode()).hexdigest()
+        """Hash of the files and the shape: what a full-precision embedding depends on."""
+        return identity.fingerprint(self.files, identity.shape_lines(self.shape))
 
-    def cache_key(self, fingerprint: str) -> str:
-        """What embeddings and graphs are stored under: a fingerprint, and the files that say how to use the weights.
-
-        The fingerprint alone decides whether a saved model may be used, so it has to stay what it was in version 0.1.
-        """
-        there = [self.folder / name for name in CONFIG_FILES if (self.folder / name).is_file()]
-        return hashlib.sha256("\n".join([fingerprint, *map(sha256, there)]).encode()).hexdigest()
+    @cached_property
+    def fingerprint_0_1(self) -> str:
+        """The same as version 0.1 had it."""
+        return identity.fingerprint_0_1(self.folder, identity.shape_lines(self.shape))
 
 
 def load_model(folder: Path) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -93,10 +93,20 @@ def bundled_folder() -> Path | None:
     return Path(str(weights.locate())).parent if weights else None
 
 
-@cache
+def digest(path: Path) -> str:
+    """The sha256 of a file; within a process the file is read again only if its size, time or inode has changed."""
+    state = path.stat()
+    return _digest(path, state.st_size, state.st_mtime_ns, state.st_ino)
+
+
+@lru_cache(maxsize=256)
+def _digest(path: Path, *_state: int) -> str:
+    return sha256(path)
+
+
 def verify_bundle(weights: Path) -> None:
-    """Raise unless the bundle's weights are the official ones; the file is read once in a process."""
-    found = sha256(weights) if weights.is_file() else "no file"
+    """Raise unless the bundle's weights are the official ones."""
+    found = digest(weights) if weights.is_file() else "no file"
     if found != BUNDLE_SHA256:
         raise EncoderError(
             f"{weights} is not the official all-MiniLM-L6-v2 (its sha256 is {found}, expected {BUNDLE_SHA256}). "
@@ -109,11 +119,11 @@ def weight_files(folder: Path) -> list[Path]:
     return _plain(folder.glob("*.safetensors")) or _plain(folder.glob("pytorch_model*.bin"))
 
 
-def hashes(folder: Path) -> list[str]:
-    """Of the files that hold a model's weights and its vocabulary: tokenizer.json, or else the older forms."""
+def vocabulary_files(folder: Path) -> list[Path]:
+    """The files that hold a model's vocabulary: tokenizer.json, or else the older forms."""
     patterns = ("vocab.txt", "vocab.json", "merges.txt", "*.model")
     older = [path for pattern in patterns for path in _plain(folder.glob(pattern))]
-    return [*map(sha256, weight_files(folder)), *map(sha256, _plain(folder.glob("tokenizer.json")) or older)]
+    return _plain(folder.glob("tokenizer.json")) or older
 
 
 def _plain(paths: Iterable[Path]) -> list[Path]:

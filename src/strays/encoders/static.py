@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strays.encoders import distill, sources
+from strays.encoders import distill, identity, sources
 from strays.encoders.base import LoadedEncoder, Progress
 from strays.encoders.cache import models_folder
 from strays.encoders.inputs import check_texts, whole_characters
@@ -87,10 +87,27 @@ class StaticEncoder(LoadedEncoder):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the transformer's weights and vocabulary, the recipe and the settings."""
-        table = distill.identity(self.folder, self.settings.pooling)
+        """Hash of the transformer's files, the recipe and the settings."""
+        return self._with_settings(distill.fingerprint(self.folder, self.settings.pooling))
+
+    @cached_property
+    def fingerprint_0_1(self) -> str:
+        """What version 0.1 called so: of the transformer's weights and vocabulary alone, besides the settings."""
+        return self._with_settings(distill.fingerprint_0_1(self.folder, self.settings.pooling))
+
+    def _with_settings(self, table: str) -> str:
         parts = f"{table}\nnormalize={self._normalize}\nmax_length={self._max_length}"
         return hashlib.sha256(parts.encode()).hexdigest()
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The digest of each of the transformer's files that decide an embedding, by its name."""
+        return identity.digests(self.folder)
+
+    @property
+    def made_files(self) -> dict[str, str]:
+        """The digest of the table."""
+        return {distill.TABLE: self._distil().digest}
 
     def _distil(self, progress: Progress | None = None) -> distill.Distilled:
         if self._kept is None:

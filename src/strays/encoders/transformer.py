@@ -6,7 +6,6 @@ encoded once.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
@@ -17,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from strays.encoders import identity
 from strays.encoders.base import Embedded, LoadedEncoder, Progress
 from strays.encoders.cache import EmbeddingCache
 from strays.encoders.inputs import check_texts, whole_characters
@@ -116,11 +116,26 @@ class TransformerEncoder(LoadedEncoder):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the weights, the vocabulary and the settings: everything that an embedding depends on."""
-        full = self._pretrained.fingerprint
-        if self._choice.precision == "full":
-            return full
-        return hashlib.sha256(f"{full}\nprecision=int8\ngraph={onnx_graph.GRAPH_VERSION}".encode()).hexdigest()
+        """Hash of the model's files and the settings: everything that an embedding depends on."""
+        return self._in_precision(self._pretrained.fingerprint)
+
+    @cached_property
+    def fingerprint_0_1(self) -> str:
+        """What version 0.1 called so: of weights, vocabulary and settings, but of no config."""
+        return self._in_precision(self._pretrained.fingerprint_0_1)
+
+    def _in_precision(self, full: str) -> str:
+        return full if self._choice.precision == "full" else identity.in_int8(full, onnx_graph.GRAPH_VERSION)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The digest of each of the model's files that decide an embedding, by its name."""
+        return self._pretrained.files
+
+    @property
+    def made_files(self) -> dict[str, str]:
+        """The digest of the graph that ONNX Runtime runs, if it does."""
+        return self._choice.graph
 
     @property
     def pinned(self) -> EncoderSettings:
@@ -195,9 +210,10 @@ class TransformerEncoder(LoadedEncoder):
         """The cache, if encoding takes longer than looking up; bfloat16 rows must not be taken for exact ones."""
         return self.cache if self._choice.device.type == "cpu" else None
 
-    @cached_property
+    @property
     def _key(self) -> str:
-        return self._pretrained.cache_key(f"{self.fingerprint}\nrounding={ROUNDING}")
+        """What embeddings are stored under: the encoder, and the graph that made them, as it is now."""
+        return identity.fingerprint(self.made_files, [self.fingerprint, f"rounding={ROUNDING}"])
 
     def _look_up(self, texts: list[str]) -> Iterator[Embedded]:
         """(rows, embeddings) of texts that are in the cache."""

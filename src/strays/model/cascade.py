@@ -22,6 +22,7 @@ import numpy as np
 from strays.detectors.array_spec import LARGEST_EMBEDDED, ArraySpec, check_arrays
 from strays.detectors.sampling import evenly
 from strays.encoders import Encoder, LoadedEncoder, load_encoder
+from strays.encoders.identity import EncoderIdentity
 from strays.encoders.sources import is_static
 from strays.errors import ModelError, UsageError
 from strays.model.calibration import MOST_KEPT
@@ -107,8 +108,8 @@ class Cascade:
     head: Head
     values: np.ndarray
     scores: np.ndarray
-    # Where the cascade was saved: the fingerprint of the encoder it was fitted with.
-    expected_fingerprint: str | None = None
+    # Where the cascade was saved: the encoder it was fitted with.
+    expected: EncoderIdentity | None = None
 
     @classmethod
     def fit(cls, encoder: Encoder, texts: list[str], scores: np.ndarray, held_out: np.ndarray) -> Cascade:
@@ -122,7 +123,7 @@ class Cascade:
 
     def value(self, texts: list[str]) -> np.ndarray:
         """The head's value of every text."""
-        require_same_encoder(self.encoder, self.expected_fingerprint, "cascade")
+        require_same_encoder(self.encoder, self.expected, "cascade")
         return self.head.values(_embed(self.encoder, texts)) if texts else np.empty(0)
 
     def cut(self, offset: float, recall: float = RECALL) -> Cut:
@@ -156,11 +157,11 @@ class Cascade:
         }
 
     @classmethod
-    def from_arrays(cls, encoder: Encoder, arrays: dict[str, np.ndarray], fingerprint: str | None) -> Cascade:
-        """From what to_arrays gave, and the fingerprint of the encoder it was fitted with."""
+    def from_arrays(cls, encoder: Encoder, arrays: dict[str, np.ndarray], expected: EncoderIdentity) -> Cascade:
+        """From what to_arrays gave, and the encoder it was fitted with."""
         check_arrays(arrays, ARRAYS)
         head = Head(arrays["landmarks"], arrays["coefficients"], float(arrays["intercept"]))
-        return cls(encoder, head, arrays["values"], arrays["scores"], fingerprint)
+        return cls(encoder, head, arrays["values"], arrays["scores"], expected)
 
 
 def static_encoder_of(encoder: Encoder) -> LoadedEncoder:

@@ -20,6 +20,7 @@ from strays.encoders.inputs import check_texts
 from strays.errors import ModelError, StraysWarning, UsageError
 from strays.model.cascade import RECALL, Cascade
 from strays.model.scores import RawScores, Scores
+from strays.model.scoring import identity_of
 from strays.model.text_outlier_detector import TextOutlierDetector
 
 # A cascade that sends a larger share of texts to the full model is not worth it.
@@ -77,6 +78,11 @@ class CascadeScorer:
     def fingerprint(self) -> str:
         """Hash of all that a score depends on."""
         return hashlib.sha256(f"{self.model.fingerprint} {self.recall}".encode()).hexdigest()
+
+    @property
+    def encoder_identity(self) -> dict[str, Any]:
+        """The encoders in use: their fingerprints, and the digests of their files."""
+        return {"full": self.model.encoder_identity, "fast": identity_of(self._cascade.encoder).to_dict()}
 
     def score(self, texts: Sequence[str], *, progress: Progress | None = None) -> Scores:
         """Anomaly scores, p-values, flags, and which scores are the full model's."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ import numpy as np
 
 from strays import __version__
 from strays.detectors import DETECTORS, Detector, detector_class
-from strays.encoders import Encoder, Fetch, load_encoder
+from strays.encoders import Encoder, Fetch, LoadedEncoder, load_encoder
+from strays.encoders.identity import EncoderIdentity
 from strays.encoders.settings import EncoderSettings, whole_number
 from strays.errors import ModelError
 from strays.model.calibration import Calibration, Threshold, threshold
@@ -23,6 +24,7 @@ from strays.model.cascade import Cascade
 from strays.model.examples import Examples
 from strays.model.fitting import FitSummary
 from strays.model.folder import load_folder, save_folder
+from strays.model.scoring import identity_of
 
 # How much of a fingerprint tells models apart for people.
 VERSION_LENGTH = 16
@@ -33,8 +35,8 @@ class ModelState:
     """All that a fitted model is made of: the attributes of a TextOutlierDetector."""
 
     encoder_: Encoder
-    # Where the model was saved: the fingerprint of the encoder it was fitted with.
-    encoder_fingerprint_: str | None
+    # Where the model was saved: the encoder it was fitted with.
+    encoder_identity_: EncoderIdentity | None
     detector_: Detector
     calibration_: Calibration
     threshold_: Threshold
@@ -86,7 +88,7 @@ def load_state(
         detector.set_state(fitted)
         return ModelState(
             encoder_=encoder,
-            encoder_fingerprint_=config["encoder"]["fingerprint"],
+            encoder_identity_=EncoderIdentity.from_dict(config["encoder"]),
             detector_=detector,
             calibration_=Calibration.from_arrays(calibration),
             threshold_=threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]}),
@@ -149,10 +151,10 @@ def _cascade_promise(state: ModelState) -> dict[str, Any] | None:
 
 
 def _config(state: ModelState) -> dict[str, Any]:
-    head = state.cascade_
+    cascade = state.cascade_
     return {
-        "encoder": _encoder_config(state.encoder_, state.encoder_fingerprint_),
-        "cascade": _encoder_config(head.encoder, head.expected_fingerprint) if head else None,
+        "encoder": _encoder_config(state.encoder_, state.encoder_identity_),
+        "cascade": _encoder_config(cascade.encoder, cascade.expected) if cascade else None,
         "detector": detector_config(state.detector_),
         "held_out": state.held_out,
         "keep_examples": state.keep_examples,
@@ -162,11 +164,18 @@ def _config(state: ModelState) -> dict[str, Any]:
     }
 
 
-def _encoder_config(encoder: Encoder, expected: str | None) -> dict[str, Any]:
-    """An encoder's settings, and its fingerprint: the one that was saved, if any, so that no file of it is needed."""
+def _encoder_config(encoder: Encoder, saved: EncoderIdentity | None) -> dict[str, Any]:
+    """The encoder's settings and identity: the saved one, so that a model stays the same, or else today's.
+
+    What was made from the encoder's files is recorded too; it need not be the same on another machine.
+    """
     settings = getattr(encoder, "pinned", None)
-    found = expected if expected is not None else getattr(encoder, "fingerprint", None)
-    return {"settings": settings.to_dict() if settings else None, "fingerprint": found}
+    kept = saved
+    if kept is None or kept.fingerprint is None:
+        kept = identity_of(encoder)
+        if isinstance(encoder, LoadedEncoder):
+            kept = replace(kept, files=encoder.files | encoder.made_files)
+    return {"settings": settings.to_dict() if settings else None} | kept.to_dict()
 
 
 def _arrays(state: ModelState) -> dict[str, np.ndarray]:
@@ -193,6 +202,9 @@ def _check_config(config: dict[str, Any]) -> None:
         # An encoder that is found by its name is used only if it is the one the model was fitted with.
         if not isinstance(found, str if settings is not None else str | None):
             raise ModelError(f"an encoder's fingerprint is {found!r:.60}; expected its hash. Fit it again")
+        files = part.get("files", {})  # version 0.1 recorded none
+        if not isinstance(files, dict) or not all(isinstance(digest, str) for digest in files.values()):
+            raise ModelError(f"an encoder's files are {files!r:.60}; expected a digest for each. Fit it again")
 
 
 def _load_cascade(
@@ -205,4 +217,4 @@ def _load_cascade(
             "its cascade was fitted with an encoder object, which is not saved; pass it: load(..., cascade=...)"
         )
     encoder = given or load_encoder(**EncoderSettings(**saved["settings"]).to_dict(), fetch=fetch).without_warnings()
-    return Cascade.from_arrays(encoder, arrays, saved["fingerprint"])
+    return Cascade.from_arrays(encoder, arrays, EncoderIdentity.from_dict(saved))

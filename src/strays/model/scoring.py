@@ -11,17 +11,33 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from strays.encoders import Encoder, Progress, StreamingEncoder, encode
+from strays.encoders import Encoder, LoadedEncoder, Progress, StreamingEncoder, encode
 from strays.encoders.base import AT_ONCE, check_embeddings, stream
+from strays.encoders.identity import EncoderIdentity
 from strays.errors import ModelError
 
 
-def require_same_encoder(encoder: Encoder, expected: str | None, what: str) -> None:
-    """Raise unless an encoder has the fingerprint that a saved model or cascade expects; without one, any will do."""
-    if expected is not None and getattr(encoder, "fingerprint", None) != expected:
+def identity_of(encoder: Encoder) -> EncoderIdentity:
+    """What a job records of an encoder: the same on every machine."""
+    files = encoder.files if isinstance(encoder, LoadedEncoder) else None
+    return EncoderIdentity(getattr(encoder, "fingerprint", None), files)
+
+
+def require_same_encoder(encoder: Encoder, expected: EncoderIdentity | None, what: str) -> None:
+    """Raise unless an encoder is the one that a saved model or cascade expects; without an identity, any will do.
+
+    Where version 0.1 saved it, no more can be asked than that weights, vocabulary and settings are the same.
+    """
+    if expected is None or expected.fingerprint is None:
+        return
+    by_0_1 = expected.files is None and isinstance(encoder, LoadedEncoder)
+    found = getattr(encoder, "fingerprint_0_1" if by_0_1 else "fingerprint", None)
+    if found != expected.fingerprint:
+        changed = [] if expected.files is None else expected.differing(identity_of(encoder))
+        differs = f"{', '.join(changed)[:200]} changed" if changed else "its weights or settings differ"
         raise ModelError(
-            f"the encoder {encoder!r:.200} is not the one this {what} was fitted with: its weights or settings differ. "
-            "Use the same encoder, or fit again"
+            f"the encoder {encoder!r:.200} is not the one this {what} was fitted with: {differs}. Use the same "
+            "encoder, or fit again"
         )
 
 

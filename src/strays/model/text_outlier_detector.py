@@ -15,6 +15,7 @@ from strays.detectors import Detector
 from strays.encoders import Encoder, Progress, load_encoder
 from strays.encoders.base import check_embeddings, without_cache
 from strays.encoders.cut_texts import gather_cut_texts
+from strays.encoders.identity import EncoderIdentity
 from strays.encoders.inputs import check_texts, require_same_index, warn_of_blank
 from strays.errors import DataError, ModelError, UsageError
 from strays.model import fitting
@@ -28,7 +29,7 @@ from strays.model.labels import parse_labels
 from strays.model.normal_parts import NormalParts
 from strays.model.persistence import VERSION_LENGTH, ModelState, describe, fingerprint, load_state, save_state
 from strays.model.scores import RawScores
-from strays.model.scoring import anomaly_scores, embed, require_same_encoder
+from strays.model.scoring import anomaly_scores, embed, identity_of, require_same_encoder
 
 
 class TextOutlierDetector(Calibrated, BaseEstimator):
@@ -128,7 +129,7 @@ class TextOutlierDetector(Calibrated, BaseEstimator):
         is called with (texts done, texts in all) while texts are encoded, `fit_progress` with (fits done, fits in all).
         """
         fitting.check_settings(self.held_out, self.keep_examples)
-        self.encoder_fingerprint_, self._normal_parts_found = None, None
+        self.encoder_identity_, self._normal_parts_found = None, None
         require_same_index(texts, labels)
         texts = check_texts(texts)
         y = fitting.mark_found(parse_labels(labels, len(texts)), searched)
@@ -176,7 +177,7 @@ class TextOutlierDetector(Calibrated, BaseEstimator):
         """
         self._require_fitted()
         texts = check_texts(texts)
-        require_same_encoder(self.encoder_, self.encoder_fingerprint_, "model")
+        require_same_encoder(self.encoder_, self.encoder_identity_, "model")
         with gather_cut_texts():
             return anomaly_scores(self.encoder_, self._detector_scores, texts, progress)
 
@@ -259,13 +260,18 @@ class TextOutlierDetector(Calibrated, BaseEstimator):
         return fingerprint(self._state())
 
     @property
+    def encoder_identity(self) -> dict[str, Any]:
+        """The encoder in use: its fingerprint, and the digests of its files."""
+        return identity_of(self.encoder_).to_dict()
+
+    @property
     def version(self) -> str:
         """The beginning of the fingerprint: what a saved model, a served one and a job are told apart by."""
         return self.fingerprint[:VERSION_LENGTH]
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
-    encoder_fingerprint_: str | None = None
+    encoder_identity_: EncoderIdentity | None = None
     cascade_: Cascade | None = None
     _normal_parts_found: NormalParts | None = None
 
@@ -281,7 +287,7 @@ class TextOutlierDetector(Calibrated, BaseEstimator):
         return self._normal_parts_found
 
     def _embed(self, texts: list[str], progress: Progress | None = None) -> np.ndarray:
-        require_same_encoder(self.encoder_, self.encoder_fingerprint_, "model")
+        require_same_encoder(self.encoder_, self.encoder_identity_, "model")
         return embed(self.encoder_, texts, progress)
 
     def _detector_scores(self, X: np.ndarray) -> np.ndarray:

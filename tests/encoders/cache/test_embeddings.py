@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -11,7 +12,6 @@ import time
 import warnings
 from pathlib import Path
 
-import lmdb
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from strays.encoders.cache import EmbeddingCache, clear
-from strays.encoders.cache.block import Block
-from strays.encoders.cache.store import Store
+from strays.encoders.cache import store as store_module
+from strays.encoders.cache.store import PAGE, Store
 from strays.errors import StraysWarning, UsageError
 
 SMALL = 10**7
@@ -53,7 +53,7 @@ def cache(own_cache: Path) -> EmbeddingCache:
 
 
 def file_of(folder: Path) -> Path:
-    return folder / "embeddings.lmdb" / "data.mdb"
+    return folder / "strays-embeddings" / "embeddings.sqlite"
 
 
 def start(program: str, *args: object) -> subprocess.Popen:
@@ -178,10 +178,10 @@ def test_ten_times_the_bound_keeps_the_newest_within_it(cache: EmbeddingCache, o
 @pytest.mark.slow
 def test_small_embeddings_whose_index_is_large(cache: EmbeddingCache, own_cache: Path) -> None:
     rows = np.random.default_rng(0).normal(size=(5000, 4)).astype(np.float32)
-    for start_ in range(0, 100_000, 5000):
+    for start_ in range(0, 200_000, 5000):
         cache.put("f", [str(i) for i in range(start_, start_ + 5000)], rows)
     assert file_of(own_cache).stat().st_size <= SMALL
-    found, embeddings = cache.get("f", [str(i) for i in range(95_000, 100_000)])
+    found, embeddings = cache.get("f", [str(i) for i in range(195_000, 200_000)])
     assert found.all()
     assert np.array_equal(embeddings, rows)
     assert not cache.get("f", ["0"])[0][0]
@@ -206,12 +206,11 @@ def test_a_full_map_is_never_an_error(cache: EmbeddingCache, monkeypatch: pytest
     """Whatever the reason: with no room left, embeddings are not kept, and those there can still be read."""
     cache.put("f", ["a"], np.ones((1, 4)))
 
-    def full(*_: object) -> None:
-        raise lmdb.MapFullError("mdb_put")
-
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "_append", full)
-        cache.put("f", ["b"], np.ones((1, 4)))
+        patch.setattr(Store, "_make_room", lambda *_: None)
+        rows = np.ones((5000, 1000), dtype=np.float32)
+        cache.put("f", [str(i) for i in range(5000)], rows)
+        cache.put("f", ["b"], np.ones((1, 400_000)))
     assert cache.get("f", ["b"])[0].tolist() == [False]
     cache.put("f", ["b"], np.ones((1, 4)))
     assert cache.get("f", ["b"])[0].tolist() == [True]
@@ -238,6 +237,21 @@ def test_a_file_that_another_process_made_larger_is_still_read(own_cache: Path) 
     assert process.communicate() == ("", "")
     assert file_of(own_cache).stat().st_size > SMALL
     assert check_right(cache, "f", ["a", *texts_of("t", 0, 60_000)]) == 60_001
+
+
+@pytest.mark.parametrize("word", ["off", "OFF", "0", "no", "none", "false"])
+def test_the_cache_is_off(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no folder of that name is made."""
+    monkeypatch.setenv("STRAYS_CACHE", word)
+    monkeypatch.chdir(tmp_path)
+    cache = EmbeddingCache()
+    cache.put("f", ["a"], np.ones((1, 4)))
+    assert not cache.get("f", ["a"])[0].any()
+    assert cache.info().to_dict()["folder"] is None
+    assert "off" in cache.info().to_words()["cache"]
+    assert clear() == 0
+    cache.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_none_is_kept_with_a_size_of_0(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,10 +371,10 @@ def test_cleared_by_another_process(cache: EmbeddingCache, own_cache: Path) -> N
 
 
 def foreign(file: Path) -> None:
-    for path in file.parent.iterdir():
-        path.unlink()
-    with lmdb.open(str(file.parent)) as env, env.begin(write=True) as txn:
-        txn.put(b"somebody", b"else")
+    file.unlink()
+    with sqlite3.connect(file) as db:
+        db.execute(f"PRAGMA page_size={PAGE}")
+        db.execute("CREATE TABLE somebody (word)")
 
 
 def overwrite(file: Path, where: float, with_: bytes) -> None:
@@ -392,23 +406,47 @@ def test_a_damaged_file_is_noticed_and_replaced(damage: str, cache: EmbeddingCac
     assert len(told) == 1
     cache.put("f", texts, embeddings_of(texts))
     assert check_right(cache, "f", texts) == 3000
-    assert [path.name for path in own_cache.iterdir()] == ["embeddings.lmdb"]
+    assert [path.name for path in own_cache.iterdir()] == ["strays-embeddings"]
 
 
-@pytest.mark.parametrize("bit", [0, 70, 200, 1000, 2100])
-def test_one_bit_is_noticed(cache: EmbeddingCache, monkeypatch: pytest.MonkeyPatch, bit: int) -> None:
+@pytest.mark.parametrize("bits", [[0], [63], [64], [1000], [2100], [127, 191]], ids=str)
+def test_flipped_bits_are_noticed(cache: EmbeddingCache, monkeypatch: pytest.MonkeyPatch, bits: list[int]) -> None:
+    """Also the signs of two values, which a sum of weighted words does not tell from none."""
     texts = texts_of("t", 0, 3)
-    as_bytes = Block.to_bytes
+    record = store_module._record
 
-    def flipped(block: Block) -> bytes:
-        value = bytearray(as_bytes(block))
-        value[16 + bit // 8] ^= 1 << bit % 8
-        return bytes(value)
+    def flipped(key: bytes, values: bytes) -> bytes:
+        data = bytearray(record(key, values))
+        for bit in bits:
+            data[bit // 8] ^= 1 << bit % 8
+        return bytes(data)
 
-    monkeypatch.setattr(Block, "to_bytes", flipped)
-    cache.put("f", texts, embeddings_of(texts))
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module, "_record", flipped)
+        cache.put("f", texts, embeddings_of(texts))
     with pytest.warns(StraysWarning, match="an embedding is not what was written"):
         assert not cache.get("f", texts)[0].any()
+
+
+def test_an_embedding_is_not_taken_for_another_texts(cache: EmbeddingCache, own_cache: Path) -> None:
+    """Damage may lead a text's hash to another row."""
+    cache.put("f", ["a", "b"], embeddings_of(["a", "b"]))
+    cache.close()
+    with sqlite3.connect(file_of(own_cache)) as db:
+        (one,), (other,) = db.execute("SELECT record FROM embeddings ORDER BY id")
+        db.execute("UPDATE embeddings SET record = CASE record WHEN ? THEN ? ELSE ? END", (one, other, one))
+    with pytest.warns(StraysWarning, match="an embedding is not what was written"):
+        assert not cache.get("f", ["a"])[0].any()
+
+
+@pytest.mark.parametrize("others", [set(), {"letter.txt"}], ids=["ours", "somebody's too"])
+def test_embeddings_of_0_1_are_not_used_and_make_room(cache: EmbeddingCache, own_cache: Path, others: set[str]) -> None:
+    for name in {"data.mdb", "lock.mdb"} | others:
+        (own_cache / "embeddings.lmdb").mkdir(exist_ok=True)
+        (own_cache / "embeddings.lmdb" / name).write_bytes(bytes(100))
+    assert sum(cache.info().sizes.values()) == 200 + 100 * len(others)
+    cache.put("f", ["a"], embeddings_of(["a"]))
+    assert (own_cache / "embeddings.lmdb").exists() == bool(others)
 
 
 def test_a_folder_that_cannot_be_is_told_once(tmp_path: Path) -> None:
@@ -429,10 +467,12 @@ def test_a_full_disk_is_told_once(cache: EmbeddingCache, monkeypatch: pytest.Mon
 
     def full(*_: object) -> None:
         tried.append(1)
-        raise lmdb.DiskError("mdb_txn_commit: No space left on device")
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
 
-    monkeypatch.setattr(Store, "_append", full)
-    with pytest.warns(StraysWarning, match="No space left on device"):
+    monkeypatch.setattr(Store, "_insert", full)
+    with pytest.warns(StraysWarning, match="database or disk is full"):
         cache.put("f", ["a"], np.ones((1, 4)))
     cache.put("f", ["a"], np.ones((1, 4)))
     assert len(tried) == 1

@@ -25,6 +25,7 @@ class StandIn:
 
     def __init__(self, fingerprint: str = "one", **rule: float) -> None:
         self.fingerprint = fingerprint
+        self.encoder_identity: dict[str, Any] = {"fingerprint": "hashes"}
         self.threshold_: Threshold = threshold(**(rule or {"max_false_alarms": 0.1}))  # type: ignore[arg-type]
         self.calibration = Calibration(np.arange(100) / 100, np.arange(100) / 100)
         self.asked: list[list[str]] = []

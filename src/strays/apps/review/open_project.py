@@ -220,7 +220,7 @@ def _encoder(
         is_asked = "name" in asked or "encoder" not in kept
         fetch = Fetch.ASKED if is_asked else Fetch.ALLOWED if allow_download else Fetch.NEVER
         used = load_encoder(**settings, device=device, fetch=fetch)
-    differs = used.fingerprint != kept.get("fingerprint", used.fingerprint)
+    differs = kept.get("fingerprint", used.fingerprint) not in (used.fingerprint, used.fingerprint_0_1)
     if differs and store and store.events():  # while nobody has judged anything, it may still be another
         raise UsageError(
             f"{store.path} was made with the encoder {kept['encoder']['name']!r}, and {used.settings.name!r} with the "

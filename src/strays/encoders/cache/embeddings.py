@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,32 +12,38 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar
 
-import lmdb
 import numpy as np
 
-from strays.encoders.cache.block import DamageError
-from strays.encoders.cache.folder import EMBEDDINGS, CacheInfo, cache_folder, cache_size, check_size, sizes
-from strays.encoders.cache.store import Store
+from strays.encoders.cache.folder import (
+    EMBEDDINGS,
+    CacheInfo,
+    cache_folder,
+    cache_size,
+    check_size,
+    remove_embeddings_of_0_1,
+    sizes,
+)
+from strays.encoders.cache.store import FILE, DamageError, MovedError, Store
 from strays.errors import StraysWarning, UsageError, first_line
 from strays.files import remove_folder
 
 Answer = TypeVar("Answer")
 TEXTS_AT_ONCE = 4096
 REMEDY = (
-    "Set the environment variable STRAYS_CACHE to a folder on a local disk with room, or STRAYS_CACHE_SIZE=0 to store "
-    "none"
+    "Set the environment variable STRAYS_CACHE to a folder on a local disk with room, or to 'off'; STRAYS_CACHE_SIZE=0 "
+    "stores no embeddings"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingCache:
-    """Embeddings stored on disk under the encoder's fingerprint and the text, bit for bit as they were given.
+    """Embeddings stored on disk under a fingerprint of the encoder and the text, bit for bit as they were given.
 
     Several processes and threads may share a folder, and any may be killed at any moment. The oldest embeddings are
     removed when there are more than `max_bytes` of them. A cache that cannot be read or written warns once and then
     holds nothing: it never stops a job and never changes a result.
 
-    `folder`, by default what `cache_folder` says at the time, must be on a local disk: LMDB's locks do not hold on NFS.
+    `folder`, by default what `cache_folder` says at the time, must be on a local disk: locks do not hold on all others.
     `max_bytes`, by default what `cache_size` says, is 0 for nothing; a file that is larger is removed first.
 
     >>> cache = EmbeddingCache(Path("cache"))
@@ -54,7 +61,7 @@ class EmbeddingCache:
         """Which texts are here, as a mask, and the embeddings of those, (found, dimension), or (0, 0) for none."""
         keys = _keys(fingerprint, texts)
         parts = [keys[start : start + TEXTS_AT_ONCE] for start in range(0, len(keys), TEXTS_AT_ONCE)]
-        read = self._with_store(lambda store: [store.read(part) for part in parts]) or []
+        read = self._with_store(lambda store: [store.read(fingerprint, part) for part in parts]) or []
         filled = [embeddings for _, embeddings in read if len(embeddings)]
         if len({part.shape[1] for part in filled}) != 1:
             return np.zeros(len(keys), dtype=bool), np.empty((0, 0), dtype=np.float32)
@@ -67,24 +74,27 @@ class EmbeddingCache:
             found = f"{{embeddings}} has shape {embeddings.shape}"
             raise UsageError(f"{found}; expected one row for each of {len(texts)} texts", param="embeddings")
         keys = _keys(fingerprint, texts)
-        self._with_store(lambda store: store.write(_digest(fingerprint, 8), fingerprint, keys, embeddings))
+        self._with_store(lambda store: store.write(fingerprint, keys, embeddings))
 
     def info(self) -> CacheInfo:
         """What is kept, and how much of it there may be."""
-        entries = self._with_store(Store.counts) if self._path.is_dir() else None
+        path = self._path
+        entries = self._with_store(Store.counts) if path and path.is_dir() else None
         return CacheInfo(self._folder, self._bound, sizes(self._folder), entries or {})
 
     def close(self) -> None:
         """Let go of the file; the next call opens it again."""
-        with _lock:
-            _close(self._path)
+        if path := self._path:
+            with _lock:
+                _close(path)
 
     @property
-    def _path(self) -> Path:
-        return (self._folder / EMBEDDINGS).absolute()
+    def _path(self) -> Path | None:
+        folder = self._folder
+        return None if folder is None else (folder / EMBEDDINGS).absolute()
 
     @property
-    def _folder(self) -> Path:
+    def _folder(self) -> Path | None:
         return self.folder if self.folder is not None else cache_folder()
 
     @property
@@ -94,7 +104,7 @@ class EmbeddingCache:
     def _with_store(self, job: Callable[[Store], Answer]) -> Answer | None:
         """What the job makes of the store; None where there is no store to be had."""
         bound, path = self._bound, self._path
-        if bound == 0:
+        if bound == 0 or path is None:
             return None
         with _lock:
             if path in _without:
@@ -106,7 +116,9 @@ class EmbeddingCache:
                     _close(path)
                     remove_folder(path)
                     _warn_once(path, f"the embeddings stored in {path} were damaged ({error}) and have been removed")
-            except (lmdb.Error, OSError) as error:
+            except MovedError:
+                _close(path)  # the next call opens what is there now
+            except (sqlite3.Error, OSError) as error:
                 _close(path)
                 _without.add(path)
                 why = f"embeddings cannot be stored in {path} ({first_line(error)}), so they will be computed again"
@@ -114,7 +126,7 @@ class EmbeddingCache:
         return None
 
 
-# What this process has open, once for all caches and threads: LMDB forbids opening a file twice.
+# What this process has open, once for all caches and threads: a file's locks belong to the process.
 _lock = threading.RLock()
 _stores: dict[Path, Store] = {}
 _without: set[Path] = set()
@@ -125,9 +137,10 @@ def _store(path: Path, bound: int) -> Store:
     store = _stores.get(path)
     if store is None or store.max_bytes != bound or not store.is_current():
         _close(path)
-        file = path / "data.mdb"
+        file = path / FILE
         if file.exists() and file.stat().st_size > bound:
-            remove_folder(path)  # LMDB never makes a file smaller
+            remove_folder(path)  # the file never becomes smaller
+        remove_embeddings_of_0_1(path.parent)
         store = _stores[path] = Store(path, bound)
     return store
 
@@ -143,8 +156,17 @@ def _warn_once(path: Path, message: str) -> None:
         warnings.warn(message, StraysWarning, stacklevel=4)
 
 
+def forget() -> None:
+    """Close all files, and forget which could not be used: for tests, and for those who have mended what was wrong."""
+    with _lock:
+        for path in list(_stores):
+            _close(path)
+        _without.clear()
+        _warned.clear()
+
+
 def _close_before_fork() -> None:
-    """No open file crosses a fork: LMDB forbids it. The lock is held, so that no thread is at work on one."""
+    """No open file crosses a fork: SQLite forbids it. The lock is held, so that no thread is at work on one."""
     _lock.acquire()
     for path in list(_stores):
         _close(path)

@@ -12,9 +12,18 @@ from typing import Any
 from strays.errors import UsageError
 from strays.files import is_removed, remove_folder
 
-EMBEDDINGS, MODELS = "embeddings.lmdb", "strays-models"
+EMBEDDINGS, MODELS = "strays-embeddings", "strays-models"
+# Where version 0.1 stored embeddings. They are not used: a damaged graph may have made some of them.
+EMBEDDINGS_OF_0_1 = "embeddings.lmdb"
+FILES_OF_0_1 = {"data.mdb", "lock.mdb"}
 # All that strays puts under its cache folder. Nothing else there is ever removed: STRAYS_CACHE may name any folder.
-CONTENTS = {EMBEDDINGS: "embeddings", MODELS: "models made ready to run"}
+CONTENTS = {
+    EMBEDDINGS: "embeddings",
+    MODELS: "models made ready to run",
+    EMBEDDINGS_OF_0_1: "embeddings of version 0.1, not used",
+}
+# What STRAYS_CACHE is where there is to be no cache. A folder of such a name is ./off.
+OFF = ("off", "no", "none", "false", "0")
 
 DEFAULT_SIZE = 4 * 10**9
 SMALLEST, LARGEST = 10**7, 16 * 10**12
@@ -26,7 +35,7 @@ BINARY_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 class CacheInfo:
     """What is in the cache: bytes by what they are for, and embeddings by the encoder's fingerprint."""
 
-    folder: Path
+    folder: Path | None
     max_bytes: int
     sizes: dict[str, int]
     entries: dict[str, int]
@@ -39,7 +48,7 @@ class CacheInfo:
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {
-            "folder": str(self.folder),
+            "folder": None if self.folder is None else str(self.folder),
             "bytes": self.n_bytes,
             "max_bytes_of_embeddings": self.max_bytes,
             "sizes": self.sizes,
@@ -48,21 +57,26 @@ class CacheInfo:
 
     def to_words(self) -> dict[str, str]:
         """As names and values to show."""
+        if self.folder is None:
+            return {"cache": "off, by STRAYS_CACHE: nothing is stored, and encoders are made ready anew in every run"}
         kept = {CONTENTS[name]: size_in_words(size) for name, size in self.sizes.items()}
         bound = f"{size_in_words(self.max_bytes)} of embeddings" if self.max_bytes else "no embeddings"
         encoders = {f"encoder {name[:12]}": f"{count:,} embeddings" for name, count in self.entries.items()}
         return {"in all": size_in_words(self.n_bytes), "may hold": bound, **kept, **encoders}
 
 
-def cache_folder() -> Path:
-    """Where strays keeps what it can make again: STRAYS_CACHE, or the user's cache folder."""
+def cache_folder() -> Path | None:
+    """Where strays keeps what it can make again: STRAYS_CACHE, or the user's cache folder; None where that is off."""
     given = os.environ.get("STRAYS_CACHE")
+    if given and given.strip().lower() in OFF:
+        return None
     return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strays"
 
 
-def models_folder() -> Path:
-    """Where models made ready to run are kept."""
-    return cache_folder() / MODELS
+def models_folder() -> Path | None:
+    """Where models made ready to run are kept; None where the cache is off."""
+    folder = cache_folder()
+    return None if folder is None else folder / MODELS
 
 
 def cache_size() -> int:
@@ -86,8 +100,10 @@ def check_size(size: int, name: str) -> int:
     return size
 
 
-def sizes(folder: Path) -> dict[str, int]:
+def sizes(folder: Path | None) -> dict[str, int]:
     """Bytes on disk of each thing that strays keeps in the folder."""
+    if folder is None:
+        return {}
     return {name: size_of(folder / name) for name in CONTENTS if (folder / name).is_dir()}
 
 
@@ -97,12 +113,22 @@ def clear(folder: Path | None = None) -> int:
     Other processes may be at work there: they go on with what they have open, and next time open what is new.
     """
     folder = folder or cache_folder()
+    if folder is None:
+        return 0
     left = list(filter(is_removed, folder.iterdir())) if folder.is_dir() else []  # by an interrupted removal
     gone = [folder / name for name in sizes(folder)] + left
     freed = sum(map(size_of, gone))
     for path in gone:
         remove_folder(path)
     return freed
+
+
+def remove_embeddings_of_0_1(folder: Path) -> None:
+    """Give back the room of the embeddings that version 0.1 stored, if that folder is what it wrote."""
+    earlier = folder / EMBEDDINGS_OF_0_1
+    with suppress(OSError):
+        if {path.name for path in earlier.iterdir()} <= FILES_OF_0_1:
+            remove_folder(earlier)
 
 
 def size_of(folder: Path) -> int:

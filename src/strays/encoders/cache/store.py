@@ -1,50 +1,71 @@
-"""Embeddings in an LMDB file that several processes share and that never outgrows its bound.
+"""Embeddings in an SQLite file that several processes share and that never outgrows its bound.
 
-Three tables in one file, changed together or not at all:
+A row has a text's hash, and a record: a check sum and the embedding's float32 values. The check sum is of the values
+and the hash together (keyed BLAKE2), so that no damage gives another embedding or another text's. SQLite reports what
+else can be damaged, and reads a file rather than mapping it: a mapped file that is cut off, or whose pages point
+outside, ends the process with SIGBUS. There is no write-ahead log either, since its index is mapped.
 
-    chunks     number -> a block of some dozens of embeddings; numbers rise, so that the first block is the oldest
-    index      hash of a text -> number of its block, and row
-    encoders   hash of a fingerprint -> how many embeddings are kept, and the fingerprint itself
-
-If there is no room, the oldest blocks go. Values are blocks, and not single embeddings, because LMDB fills its pages
-badly with values of near half a page: the file would be twice as large as what is in it.
+Rows are numbered as they come. If there is no room, the first ones go.
 """
 
 from __future__ import annotations
 
+import math
 import os
-import struct
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from itertools import pairwise
+from hashlib import blake2b
 from pathlib import Path
 
-import lmdb
 import numpy as np
 
-from strays.encoders.cache.block import Block, DamageError, words_of
-
-FORMAT = b"strays embeddings 1"
-NUMBER = struct.Struct("=Q")
-ROW_BITS = 16  # a place is a block's number and these bits for the row
-NOWHERE = b"\xff" * NUMBER.size
-INDEX_BYTES = 128  # of one text in the index, at most: LMDB leaves pages half empty
-MOST_ROWS = 2048  # in one transaction
-BLOCK_BYTES = 2**17 - 64  # whole pages, less what LMDB and the header take
-# LMDB writes a changed page to a new place, and frees the old one two transactions later: it needs room to turn in.
-FILLED = 0.85
-ATTEMPTS = 4
-
-DAMAGE = (
-    lmdb.CorruptedError,
-    lmdb.IncompatibleError,
-    lmdb.InvalidError,
-    lmdb.PageNotFoundError,
-    lmdb.PanicError,
-    lmdb.VersionMismatchError,
-    struct.error,  # of a value that should be a number
+FILE = "embeddings.sqlite"
+PAGE = 16384
+HEADER = b"SQLite format 3\0" + PAGE.to_bytes(2, "big") + b"\1\1"  # the last two: no write-ahead log
+TABLES = (
+    "CREATE TABLE encoders (id INTEGER PRIMARY KEY, fingerprint BLOB NOT NULL UNIQUE)",
+    "CREATE TABLE embeddings (id INTEGER PRIMARY KEY, encoder INTEGER NOT NULL, hash BLOB NOT NULL, record BLOB)",
+    "CREATE UNIQUE INDEX by_hash ON embeddings (encoder, hash)",
 )
+SETTINGS = (
+    f"PRAGMA page_size={PAGE}",
+    "PRAGMA mmap_size=0",
+    "PRAGMA cache_size=-32768",  # 32 MB
+    "PRAGMA synchronous=NORMAL",  # a power cut may cost the file, never an embedding's digits
+    "PRAGMA cell_size_check=ON",
+    "PRAGMA trusted_schema=OFF",
+)
+CHECK_BYTES = 8
+ROW_BYTES = 32  # of a row besides its record
+INDEX_BYTES = 64  # of one text in the index, at most: pages are half full at worst
+LARGEST_RECORD = 2**26
+ASKED_AT_ONCE = 512
+SECONDS_TO_WAIT = 60.0  # for another process that writes
+# How full a file may be: estimates of what rows take are not exact.
+FILLED = 0.9
+# What is no damage of the file: somebody else's lock, memory, rights, the disk.
+NO_DAMAGE = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_AUTH,
+    sqlite3.SQLITE_PROTOCOL,
+)
+
+
+class DamageError(Exception):
+    """The file is not what strays wrote."""
+
+
+class MovedError(Exception):
+    """Another process has removed the file while it was open here."""
 
 
 class Store:
@@ -52,69 +73,67 @@ class Store:
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self._file = folder / "data.mdb"
+        self._file = folder / FILE
         folder.mkdir(parents=True, exist_ok=True)
-        # The map is the bound: LMDB lets no file grow past it, and takes only the pages it uses.
-        # Synced without metasync: a power cut may take the last embeddings, and leaves a whole file; never synced, it
-        # could leave a torn one, and reading that may crash. No writemap: on a full disk, writing into a mapped file
-        # kills the process, where a failing write is an error to go on from. Embeddings tell of texts: 0o600.
+        with suppress(FileExistsError):  # embeddings tell of texts: 0o600
+            os.close(os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with self._file.open("rb") as file:
+            if file.read(len(HEADER)) not in (HEADER, b""):
+                raise DamageError("it holds something else")
+        self._identity = self._file_now()
         with _telling_damage():
-            self._env = lmdb.open(
-                str(folder), map_size=max_bytes, max_dbs=3, max_readers=1024, metasync=False, mode=0o600
+            self._db = sqlite3.connect(
+                self._file, timeout=SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False
             )
             try:
-                self._env.reader_check()  # a reader that was killed would keep free pages from being used again
                 self._open_tables()
-                self._identity = self._file_now()
             except BaseException:
-                self._env.close()
+                self._db.close()
                 raise
 
     def close(self) -> None:
         """Let go of the file."""
-        self._env.close()
+        self._db.close()
 
     def is_current(self) -> bool:
         """False where another process has removed or replaced the file."""
         return self._identity == self._file_now()
 
-    def read(self, keys: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    def read(self, fingerprint: str, keys: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
         """Which of the texts' hashes are here, and the embeddings of those."""
-        with self._transaction() as txn:
-            get, index = txn.get, self._index
-            joined = b"".join([get(key, NOWHERE, index) for key in keys])
-            if len(joined) != NUMBER.size * len(keys):
-                raise DamageError("a place has another length than it should")
-            places = np.frombuffer(joined, np.uint64)
-            found = places != np.frombuffer(NOWHERE, np.uint64)
-            if not found.any():
-                return found, np.empty((0, 0), np.float32)
-            gathered = self._gather(txn, places[found])
-        return found, gathered.embeddings([keys[i] for i in np.flatnonzero(found).tolist()])
+        records: dict[bytes, bytes] = {}
+        with _telling_damage():
+            encoder = self._encoder(fingerprint)
+            for start in range(0, len(keys) if encoder is not None else 0, ASKED_AT_ONCE):
+                asked = keys[start : start + ASKED_AT_ONCE]
+                marks = ",".join("?" * len(asked))
+                query = f"SELECT hash, record FROM embeddings WHERE encoder = ? AND hash IN ({marks})"  # noqa: S608
+                records.update((key, record) for key, record in self._db.execute(query, (encoder, *asked)))
+        found = np.fromiter((key in records for key in keys), dtype=bool, count=len(keys))
+        if not found.any():
+            return found, np.empty((0, 0), np.float32)
+        chosen = [_checked(key, records[key]) for key, here in zip(keys, found, strict=True) if here]
+        if len({len(record) for record in chosen}) != 1:
+            raise DamageError("embeddings of one encoder have different lengths")
+        words = np.frombuffer(b"".join(chosen), np.float32).reshape(len(chosen), -1)
+        return found, np.ascontiguousarray(words[:, CHECK_BYTES // 4 :])
 
-    def write(self, encoder: bytes, fingerprint: str, keys: Sequence[bytes], embeddings: np.ndarray) -> None:
+    def write(self, fingerprint: str, keys: Sequence[bytes], embeddings: np.ndarray) -> None:
         """Keep the embeddings of texts that are not here yet."""
-        rows = self._rows_at_once(words_of(embeddings.shape[1]))
+        record_bytes = CHECK_BYTES + 4 * embeddings.shape[1]
+        rows = int(self.max_bytes // 16 // _room_for(1, record_bytes))
+        if record_bytes > LARGEST_RECORD or rows == 0:
+            return
         for start in range(0, len(keys), rows):
             part = slice(start, start + rows)
-            self._write_part(fingerprint, Block.of(encoder, keys[part], embeddings[part]))
+            self._write_part(fingerprint, keys[part], embeddings[part], _room_for(len(keys[part]), record_bytes))
 
     def counts(self) -> dict[str, int]:
         """How many embeddings of each encoder there are, by its fingerprint."""
-        with self._transaction() as txn:
-            rows = [bytes(value) for _, value in txn.cursor(self._encoders)]
-            return {row[NUMBER.size :].decode(errors="replace"): NUMBER.unpack_from(row)[0] for row in rows}
-
-    @contextmanager
-    def _transaction(self, write: bool = False) -> Iterator[lmdb.Transaction]:
+        query = "SELECT fingerprint, n FROM encoders, (SELECT encoder, count(*) AS n FROM embeddings GROUP BY encoder)"
         with _telling_damage():
-            try:
-                txn = self._env.begin(write=write, buffers=True)
-            except lmdb.MapResizedError:  # a process with a larger bound has made the file larger than our map
-                self._env.set_mapsize(0)
-                txn = self._env.begin(write=write, buffers=True)
-            with txn:
-                yield txn
+            rows = self._db.execute(f"{query} WHERE encoder = id ORDER BY id").fetchall()
+        return {bytes(fingerprint).decode(errors="replace"): n for fingerprint, n in rows}
 
     def _file_now(self) -> tuple[int, int] | None:
         with suppress(FileNotFoundError):
@@ -123,121 +142,112 @@ class Store:
         return None
 
     def _open_tables(self) -> None:
-        with self._env.begin(write=True) as txn:  # nobody else changes the file meanwhile
-            # Reading past the end of a mapped file kills the process: one that was cut off gets its length again. What
-            # is missing then reads as zeros, which are no valid page, block or record.
-            length = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
-            if self._file.stat().st_size < length:
-                os.truncate(self._file, length)
-            found = txn.get(b"format")
-            if found != FORMAT and (found is not None or txn.stat()["entries"]):
-                raise DamageError("it holds something else")
-            if found is None:
-                txn.put(b"format", FORMAT)
-            tables = (self._env.open_db(name, txn) for name in (b"index", b"chunks", b"encoders"))
-            self._index, self._blocks, self._encoders = tables
+        self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2 * LARGEST_RECORD)
+        for setting in SETTINGS:
+            self._db.execute(setting)
+        self._db.execute(f"PRAGMA max_page_count={self.max_bytes // PAGE}")
+        if self._tables() == []:
+            with self._transaction():  # another process may be here too
+                if self._tables() == []:
+                    for table in TABLES:
+                        self._db.execute(table)
+        if self._tables() != list(TABLES):
+            raise DamageError("it holds something else")
 
-    def _gather(self, txn: lmdb.Transaction, places: np.ndarray) -> Block:
-        """The records at some places, each block read once."""
-        order = np.argsort(places, kind="stable")
-        numbers, rows = places[order] >> ROW_BITS, places[order] & (2**ROW_BITS - 1)
-        ends = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(order)]
-        first = self._block(txn, numbers[0])
-        gathered = replace(first, records=np.empty((len(order), first.records.shape[1]), np.uint64))
-        for start, end in pairwise(ends):
-            block = self._block(txn, numbers[start])
-            if block.dimension != first.dimension or rows[end - 1] >= len(block):
-                raise DamageError("a block is not the one it should be")
-            gathered.records[order[start:end]] = block.records[rows[start:end]]
-        return gathered
+    def _tables(self) -> list[str]:
+        """What defines the tables, as it is written in the file."""
+        return [
+            sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
+        ]
 
-    def _block(self, txn: lmdb.Transaction, number: np.uint64) -> Block:
-        value = txn.get(int(number).to_bytes(8, "big"), db=self._blocks)
-        if value is None:
-            raise DamageError("a block is missing")
-        return Block.from_bytes(value)
-
-    def _write_part(self, fingerprint: str, part: Block) -> None:
-        need = part.records.nbytes + INDEX_BYTES * len(part)
-        if need > FILLED * self.max_bytes:
-            return
-        for attempt in range(ATTEMPTS):
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with _telling_damage():
+            self._db.execute("BEGIN IMMEDIATE")
             try:
-                self._make_room(need, attempt * self.max_bytes // 64)
-                with self._transaction(write=True) as txn:
-                    self._append(txn, fingerprint, part)
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # some errors have rolled it back already
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _encoder(self, fingerprint: str) -> int | None:
+        row = self._db.execute("SELECT id FROM encoders WHERE fingerprint = ?", (_bytes(fingerprint),)).fetchone()
+        return row[0] if row else None
+
+    def _write_part(self, fingerprint: str, keys: Sequence[bytes], embeddings: np.ndarray, need: int) -> None:
+        for more in (0, self.max_bytes // 8):
+            try:
+                with self._transaction():
+                    self._make_room(need + more)
+                    self._insert(fingerprint, keys, embeddings)
                 return
-            except lmdb.MapFullError:
-                # Readers hold the free pages, or these are nowhere side by side: again with more room, or not at all.
-                self._env.reader_check()
+            except sqlite3.OperationalError as error:
+                # The bound, or the disk? What is not kept for want of room is no failure.
+                pages = self._number("PRAGMA page_count")
+                if error.sqlite_errorcode != sqlite3.SQLITE_FULL or pages * PAGE + need < FILLED * self.max_bytes:
+                    raise
 
-    def _append(self, txn: lmdb.Transaction, fingerprint: str, part: Block) -> None:
-        keys = part.hashes()
-        new = [i for i, key in enumerate(keys) if txn.get(key, db=self._index) is None]
-        cursor = txn.cursor(self._blocks)
-        number = int.from_bytes(cursor.key(), "big") if cursor.last() else 0
-        rows = max(1, min(2**ROW_BITS, BLOCK_BYTES // part.records[0].nbytes))
-        kept = 0
-        for start in range(0, len(new), rows):
-            number += 1
-            chosen = new[start : start + rows]
-            block = replace(part, records=part.records[chosen])
-            txn.put(number.to_bytes(8, "big"), block.to_bytes(), append=True, db=self._blocks)
-            for row, i in enumerate(chosen):  # a text that comes twice is kept once
-                kept += txn.put(keys[i], NUMBER.pack((number << ROW_BITS) + row), overwrite=False, db=self._index)
-        self._count(txn, part.encoder, kept, fingerprint)
+    def _insert(self, fingerprint: str, keys: Sequence[bytes], embeddings: np.ndarray) -> None:
+        self._db.execute("INSERT OR IGNORE INTO encoders (fingerprint) VALUES (?)", (_bytes(fingerprint),))
+        encoder = self._encoder(fingerprint)
+        rows = ((encoder, key, _record(key, values.tobytes())) for key, values in zip(keys, embeddings, strict=True))
+        self._db.executemany("INSERT OR IGNORE INTO embeddings (encoder, hash, record) VALUES (?, ?, ?)", rows)
 
-    def _make_room(self, need: int, more: int) -> None:
-        """Remove the oldest blocks where what is needed does not fit beside the others, or `more` is asked for.
+    def _make_room(self, need: int) -> None:
+        """Remove the oldest rows where what is needed does not fit beside the others."""
+        room = FILLED * self.max_bytes - need
+        used = self._used()
+        goal = max(0.0, room - need)  # as much again, so that not every writer must
+        while used > room:
+            first, last = self._db.execute("SELECT min(id), max(id) FROM embeddings").fetchone()
+            if first is None:
+                return
+            share = max(0.02, (used - goal) / used)
+            end = first + math.ceil(share * (last - first + 1))
+            self._db.execute("DELETE FROM embeddings WHERE id < ?", (end,))
+            self._db.execute("DELETE FROM encoders WHERE id NOT IN (SELECT DISTINCT encoder FROM embeddings)")
+            used = self._used()
 
-        Some at a time, in transactions of their own: what one frees is there for the next but one.
-        """
-        with self._transaction() as txn:
-            used = self._used(txn)
-        lacking = used + need - FILLED * self.max_bytes
-        goal = used - more - (lacking + need if lacking > 0 else 0)  # as much again, so that not every writer must
-        while used > max(goal, 0):
-            with self._transaction(write=True) as txn:
-                self._remove_oldest(txn)
-                used = self._used(txn) if txn.stat(self._blocks)["entries"] else 0
+    def _used(self) -> int:
+        return PAGE * (self._number("PRAGMA page_count") - self._number("PRAGMA freelist_count"))
 
-    def _remove_oldest(self, txn: lmdb.Transaction) -> None:
-        """Remove the oldest block, and further ones while these are small."""
-        cursor = txn.cursor(self._blocks)
-        seen, most = 0, 1
-        while seen < most and cursor.first():
-            number = int.from_bytes(cursor.key(), "big")
-            block = Block.from_bytes(cursor.value())
-            seen, most = seen + len(block), self._rows_at_once(words_of(block.dimension))
-            removed = 0
-            for key in block.hashes():
-                place = txn.get(key, db=self._index)
-                if place is not None and NUMBER.unpack(place)[0] >> ROW_BITS == number:
-                    removed += txn.delete(key, db=self._index)
-            self._count(txn, block.encoder, -removed)
-            cursor.delete()
+    def _number(self, query: str) -> int:
+        return int(self._db.execute(query).fetchone()[0])
 
-    def _rows_at_once(self, words: int) -> int:
-        """How many records one transaction may add or remove: they, and an index page for each, need room meanwhile."""
-        return max(1, min(MOST_ROWS, self.max_bytes // 64 // max(8 * words, 4096)))
 
-    def _used(self, txn: lmdb.Transaction) -> int:
-        tables = [txn.stat(table) for table in (self._index, self._blocks)]
-        return sum(t["psize"] * (t["branch_pages"] + t["leaf_pages"] + t["overflow_pages"]) for t in tables)
+def _bytes(fingerprint: str) -> bytes:
+    return fingerprint.encode("utf-8", "surrogatepass")
 
-    def _count(self, txn: lmdb.Transaction, encoder: bytes, change: int, fingerprint: str = "") -> None:
-        kept = bytes(txn.get(encoder, NUMBER.pack(0) + fingerprint.encode(errors="replace"), self._encoders))
-        count = NUMBER.unpack_from(kept)[0] + change
-        if count > 0:
-            txn.put(encoder, NUMBER.pack(count) + kept[NUMBER.size :], db=self._encoders)
-        else:
-            txn.delete(encoder, db=self._encoders)
+
+def _record(key: bytes, values: bytes) -> bytes:
+    return blake2b(values, digest_size=CHECK_BYTES, key=key).digest() + values
+
+
+def _checked(key: bytes, record: object) -> bytes:
+    """The record of a text as it was written."""
+    if not isinstance(record, bytes) or (len(record) - CHECK_BYTES) % 4 or record != _record(key, record[CHECK_BYTES:]):
+        raise DamageError("an embedding is not what was written")
+    return record
+
+
+def _room_for(n_rows: int, record_bytes: int) -> int:
+    """Bytes that rows take in the file, at most."""
+    in_page = (PAGE - 64) // (record_bytes + ROW_BYTES)
+    pages = math.ceil(n_rows / in_page) if in_page else n_rows * (1 + math.ceil(record_bytes / (PAGE - 8)))
+    return pages * PAGE + INDEX_BYTES * n_rows
 
 
 @contextmanager
 def _telling_damage() -> Iterator[None]:
-    """LMDB's words for a file that is none of its own, or is broken, as one error."""
+    """SQLite's words for a file that is none of its own, or is broken, as one error."""
     try:
         yield
-    except DAMAGE as error:
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_BUSY)
+        if code == sqlite3.SQLITE_READONLY_DBMOVED:
+            raise MovedError from error
+        if code & 0xFF in NO_DAMAGE:
+            raise
         raise DamageError(str(error)) from error

@@ -61,9 +61,14 @@ class RuntimeChoice:
     @cached_property
     def onnx_model(self) -> onnx_runtime.OnnxModel:
         """The model's graphs for ONNX Runtime."""
-        files = self.pretrained
-        name = f"onnx-{onnx_graph.GRAPH_VERSION}-{files.cache_key(files.fingerprint)[:16]}"
-        return onnx_runtime.OnnxModel(models_folder() / name, files.shape, files.config, files.model)
+        files, root = self.pretrained, models_folder()
+        folder = root and root / f"onnx-{onnx_graph.GRAPH_VERSION}-{files.fingerprint[:16]}"
+        return onnx_runtime.OnnxModel(folder, files.shape, files.config, files.model)
+
+    @property
+    def graph(self) -> dict[str, str]:
+        """The digest of the graph that is run, by its name; nothing where PyTorch runs the model."""
+        return {f"{self.precision}.onnx": self.onnx_model.digest(self.precision)} if self.on_onnx else {}
 
     def load(self) -> Runtime:
         """The runtime with the model in it."""

@@ -6,18 +6,20 @@ works on a batch of its own: small batches stay in its cache, and no core waits 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import cached_property
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from strays.encoders.library_errors import as_encoder_error, ran_out_of_memory
+from strays.encoders.identity import warn_of_damage
+from strays.encoders.library_errors import as_encoder_error
 from strays.encoders.runtimes import onnx_graph
 from strays.encoders.runtimes.base import usable_cores
 from strays.encoders.settings import PRECISIONS, EncoderSettings
@@ -26,7 +28,7 @@ from strays.files import replace_file
 
 PIP = "pip install 'strays[onnx]'"
 REMEDY = f"Install a newer one ({PIP} --upgrade), or choose runtime='torch'"
-QUALITY_FILE = "kept.json"
+NOTES = "kept.json"
 # int8 is the default if its embeddings have at least this mean cosine similarity with the exact ones.
 CLOSE_ENOUGH = 0.99
 
@@ -36,15 +38,45 @@ def available() -> bool:
     return all(find_spec(name) is not None for name in ("onnx", "onnxruntime"))
 
 
-class OnnxModel:
-    """The graphs of one encoder, made when first needed and stored in a folder of their own.
+@dataclass(frozen=True)
+class KeptGraphs:
+    """What is written beside the graphs: how close int8 is, and the digests of the graphs by precision."""
 
-    `load` returns the torch model to take the weights from; it is not called if the graphs are stored already. A folder
-    that cannot be written to costs time, not results.
+    int8_cosine: float
+    sha256: dict[str, str]
+
+    def to_json(self) -> str:
+        """With a digest of its own: a changed cosine would choose another precision."""
+        return json.dumps(asdict(self) | {"check": self._check()})
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Self:
+        """What to_json gave; ValueError for anything else."""
+        try:
+            found = json.loads(text)
+            check = found.pop("check")
+            kept = cls(**found)
+            if set(kept.sha256) == set(PRECISIONS) and kept._check() == check:
+                return kept
+        except (AttributeError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError("not what was written") from error
+        raise ValueError("not what was written")
+
+    def _check(self) -> str:
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+
+class OnnxModel:
+    """The graphs of one encoder, made when first needed and stored in a folder of their own, if there is one.
+
+    `load` returns the torch model to take the weights from; it is not called if the graphs are stored already. What is
+    run is read once, and only if its bytes have the digest that was written beside them; else the graphs are made
+    anew. A folder that cannot be written to costs time, not results.
     """
 
-    def __init__(self, folder: Path, shape: EncoderSettings, config: Any, load: Callable[[], Any]) -> None:
+    def __init__(self, folder: Path | None, shape: EncoderSettings, config: Any, load: Callable[[], Any]) -> None:
         self.folder, self.shape, self.config, self.load = folder, shape, config, load
+        self._graphs: KeptGraphs | None = None
         self._made: dict[str, bytes] = {}
 
     @property
@@ -52,54 +84,94 @@ class OnnxModel:
         """'int8' if it is close enough, else 'full'."""
         return "int8" if self.int8_cosine >= CLOSE_ENOUGH else "full"
 
-    @cached_property
+    @property
     def int8_cosine(self) -> float:
         """How similar embeddings in int8 are to the exact ones, on average; makes the graphs unless they are stored."""
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            known = json.loads((self.folder / QUALITY_FILE).read_text(encoding="utf-8"))["int8_cosine"]
-            if all(self._path(precision).is_file() for precision in PRECISIONS):
-                return float(known)
-        return self._make()
+        return self._known.int8_cosine
+
+    def digest(self, precision: str) -> str:
+        """The digest of a graph, of which only these bytes are run; makes the graphs unless they are stored."""
+        return self._known.sha256[precision]
 
     def session(self, precision: str) -> Any:
-        """An inference session; a damaged graph is made anew, once."""
-        _ = self.int8_cosine
+        """An inference session; a damaged graph is made anew."""
+        graph = self._made.get(precision) or self._read(precision)
+        if graph is None:
+            self._make()
+            graph = self._made[precision]
         with as_encoder_error("opening the encoder's graph", "ONNX Runtime could not load the encoder's graph", REMEDY):
-            try:
-                return self._opened(precision)
-            except Exception as error:  # ONNX Runtime's errors derive from nothing else
-                if ran_out_of_memory(error):
-                    raise
-                self._make()
-            return self._opened(precision)
-
-    def _opened(self, precision: str) -> Any:
-        session = _session(self._made.get(precision) or self._path(precision).read_bytes())
-        if self._path(precision).is_file():
+            session = _session(graph)
+        if self._is_stored:
             self._made.clear()  # it can be read from the file again
         return session
 
-    def _path(self, precision: str) -> Path:
-        return self.folder / f"{precision}.onnx"
+    @property
+    def _known(self) -> KeptGraphs:
+        if self._graphs is None:
+            self._graphs = self._look() or self._make()
+        return self._graphs
+
+    def _look(self) -> KeptGraphs | None:
+        """What is stored; None where there is nothing, or not all of it."""
+        if self.folder is None or not self._is_stored:
+            return None
+        try:
+            return KeptGraphs.from_json((self.folder / NOTES).read_bytes())
+        except OSError:
+            return None
+        except ValueError:
+            warn_of_damage(self.folder / NOTES)
+            return None
+
+    def _read(self, precision: str) -> bytes | None:
+        """A stored graph, if it is what was written."""
+        expected = self.digest(precision)
+        if self.folder is None or precision in self._made:
+            return self._made.get(precision)
+        path = self.folder / _name(precision)
+        try:
+            graph = path.read_bytes()
+        except OSError:
+            return None
+        if hashlib.sha256(graph).hexdigest() == expected:
+            return graph
+        warn_of_damage(path)
+        return None
+
+    @property
+    def _is_stored(self) -> bool:
+        return self.folder is not None and all((self.folder / _name(each)).is_file() for each in PRECISIONS)
 
     @as_encoder_error(
         "making the encoder ready for ONNX Runtime", "the encoder could not be made ready for ONNX Runtime", REMEDY
     )
-    def _make(self) -> float:
+    def _make(self) -> KeptGraphs:
         weights = {name: value.numpy() for name, value in self.load().state_dict().items()}
         for precision in PRECISIONS:
             self._made[precision] = onnx_graph.bert_graph(weights, self.config, self.shape, int8=precision == "int8")
         exact, rounded = (_probe(_session(self._made[precision]), self.config) for precision in ("full", "int8"))
         lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(rounded, axis=1)
         cosine = float(((exact * rounded).sum(1) / np.maximum(lengths, 1e-12)).mean())
+        digests = {precision: hashlib.sha256(graph).hexdigest() for precision, graph in self._made.items()}
+        self._graphs = KeptGraphs(cosine, digests)
         with suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            for precision, graph in self._made.items():
-                with replace_file(self._path(precision)) as file:
-                    file.write(graph)
-            with replace_file(self.folder / QUALITY_FILE) as file:
-                file.write(json.dumps({"int8_cosine": cosine}).encode())
-        return cosine
+            self._write(self._graphs)
+        return self._graphs
+
+    def _write(self, graphs: KeptGraphs) -> None:
+        """The graphs first: until their digests are there too, they are nobody's."""
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for precision, graph in self._made.items():
+            with replace_file(self.folder / _name(precision)) as file:
+                file.write(graph)
+        with replace_file(self.folder / NOTES) as file:
+            file.write(graphs.to_json().encode())
+
+
+def _name(precision: str) -> str:
+    return f"{precision}.onnx"
 
 
 class OnnxRuntime:

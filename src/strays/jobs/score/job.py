@@ -84,6 +84,7 @@ class Job:
         return {
             "strays_version": __version__,
             "model": self.model.fingerprint,
+            "encoder": self.model.encoder_identity,
             "threshold": f"{threshold.rule}={threshold.value!r}",
             "text_column": self.plan.text_column,
             "delimiter": self._delimiter,

@@ -34,6 +34,7 @@ UPGRADED_FROM = "upgraded_from"
 IN_WORDS = {
     "strays_version": "the strays version",
     "model": "the model, {cascade} or {recall} (their hash)",
+    "encoder": "the encoder",
     "threshold": "the threshold",
 }
 PARAMS = ("cascade", "recall", "text_column", "delimiter", "out_format", "safe_cells", "part_rows", "out", "restart")

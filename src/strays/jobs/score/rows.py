@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,10 @@ class Scorer(Protocol):
     @property
     def fingerprint(self) -> str:
         """Hash of all that a score depends on; a job resumes only with the same."""
+
+    @property
+    def encoder_identity(self) -> dict[str, Any]:
+        """The encoder in use, with the digests of its files; a job resumes only with the same."""
 
     def raw_scores(self, texts: Sequence[str], *, progress: Progress | None = None) -> RawScores:
         """An anomaly score for each text, and, where some are estimates, which are not."""

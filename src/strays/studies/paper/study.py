@@ -64,6 +64,10 @@ class Setting:
         """What rows keep of the encoder's weights and settings."""
         return self._encoder.fingerprint[:12]
 
+    def is_same_encoder(self, fingerprint: str) -> bool:
+        """Whether a row's fingerprint is this encoder's, as it is now or as version 0.1 had it."""
+        return fingerprint in (self.fingerprint, self._encoder.fingerprint_0_1[:12])
+
     @property
     def _encoder(self) -> LoadedEncoder:
         if self.encoder is None:
@@ -119,7 +123,7 @@ def prepare_study(study: Study, setting: Setting) -> Callable[[], Compute]:
     """All that can be checked before the work: the study's own draws, and that older rows are of the same encoder."""
     file = study.file(setting)
     for row in file.read() if study.corpora else ():
-        if row["encoder"] == setting.encoder_name and row["fingerprint"] != setting.fingerprint:
+        if row["encoder"] == setting.encoder_name and not setting.is_same_encoder(row["fingerprint"]):
             raise DataError(
                 f"{file.path} has rows of another encoder that is called {row['encoder']} too (fingerprint "
                 f"{row['fingerprint']}, here {setting.fingerprint}). Name another folder with {{out}}",

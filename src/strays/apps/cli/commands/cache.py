@@ -14,7 +14,7 @@ def cache_info(as_json: opt.Json = False) -> None:
     if as_json:
         terminal.print_json(found.to_dict())
     else:
-        terminal.show_facts(found.to_words(), str(found.folder))
+        terminal.show_facts(found.to_words(), str(found.folder or "no folder"))
 
 
 def cache_clear(as_json: opt.Json = False) -> None:
@@ -22,8 +22,10 @@ def cache_clear(as_json: opt.Json = False) -> None:
     from strays.apps.cli import terminal
     from strays.encoders.cache import cache_folder, clear, size_in_words
 
-    freed = clear()
+    freed, folder = clear(), cache_folder()
     if as_json:
-        terminal.print_json({"folder": str(cache_folder()), "bytes_freed": freed})
+        terminal.print_json({"folder": None if folder is None else str(folder), "bytes_freed": freed})
+    elif folder is None:
+        terminal.say("The cache is off, by STRAYS_CACHE.")
     else:
-        terminal.say(f"{size_in_words(freed)} freed in {cache_folder()}.")
+        terminal.say(f"{size_in_words(freed)} freed in {folder}.")
