@@ -22,6 +22,7 @@ from strays.encoders.runtimes import onnx_graph, onnx_runtime
 from strays.encoders.runtimes.base import usable_cores
 from strays.encoders.runtimes.packed_bert import PackedBert, padded_attention
 from strays.errors import EncoderError, ModelError, StraysWarning, UsageError
+from strays.model.folder import sealed
 from tests.conftest import farm_texts
 
 TEXTS = [text + " near the old barn" * (i % 7) for i, text in enumerate(farm_texts(60))]
@@ -233,11 +234,11 @@ def test_models_older_than_the_choice_are_of_full_precision(tiny_bert: Path, tmp
     model.save(tmp_path / "m")
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     assert config["encoder"]["settings"].pop("precision") == "full"
-    (tmp_path / "m" / "config.json").write_text(json.dumps(config))
+    (tmp_path / "m" / "config.json").write_text(json.dumps(sealed(config)))
     loaded = TextOutlierDetector.load(tmp_path / "m")
     np.testing.assert_allclose(loaded.anomaly_score(TEXTS), model.anomaly_score(TEXTS), rtol=1e-9)
     config["encoder"]["settings"]["precision"] = "int8"
-    (tmp_path / "m" / "config.json").write_text(json.dumps(config))
+    (tmp_path / "m" / "config.json").write_text(json.dumps(sealed(config)))
     with pytest.raises(ModelError, match="not the one this model was fitted with"):
         TextOutlierDetector.load(tmp_path / "m").anomaly_score(TEXTS)
 
