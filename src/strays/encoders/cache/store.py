@@ -28,7 +28,7 @@ TABLES = (
     "CREATE TABLE embeddings (id INTEGER PRIMARY KEY, encoder INTEGER NOT NULL, hash BLOB NOT NULL, record BLOB)",
     "CREATE UNIQUE INDEX by_hash ON embeddings (encoder, hash)",
 )
-SETTINGS = (
+SETTINGS: tuple[str, ...] = (
     f"PRAGMA page_size={PAGE}",
     "PRAGMA mmap_size=0",
     "PRAGMA cache_size=-32768",  # 32 MB
