@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -271,3 +275,32 @@ def test_silent_connections_do_not_lock_the_owner_out(tmp_path: Path, tiny_bert:
             assert served.http.get("/api/state").status_code == 200
             assert httpx.get(served.base, timeout=10).status_code == 200
     assert served.end(signal.SIGTERM)[0] == 0
+
+
+@pytest.mark.process
+def test_a_stop_ends_within_seconds_whatever_is_waiting(tmp_path: Path, tiny_bert: Path) -> None:
+    """An explanation that never comes."""
+    file = tmp_path / "farm.txt"
+    file.write_text("\n".join(farm_texts(30)))
+    code = (
+        "import sys, time\n"
+        "from strays.model import TextOutlierDetector\n"
+        "TextOutlierDetector.explain = lambda *_, **__: time.sleep(600)\n"
+        "from strays.apps.cli import main\n"
+        f"main(['review', {str(file)!r}, '--no-browser', '--encoder', {str(tiny_bert)!r}])\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        base, _, token = process.stdout.readline().decode().strip().partition("/#token=")
+        headers = {"authorization": f"Bearer {token}"}
+        with ThreadPoolExecutor(3) as pool:
+            calls = [
+                pool.submit(httpx.get, f"{base}/api/texts/{id_}/why", headers=headers, timeout=60) for id_ in (1, 2, 3)
+            ]
+            while not any(call.running() for call in calls):
+                time.sleep(0.01)
+            time.sleep(1)  # so that they have arrived
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+            assert time.monotonic() - began < 15  # 10, and what a busy machine may add
+            assert [call.result().status_code for call in calls] == [503] * 3

@@ -164,6 +164,7 @@ def test_a_body_with_two_lengths_is_refused_and_its_connection_closed(start: Sta
         (b"POST /v1/score HTTP/1.1\r\nHost: a\r\nContent-Length: xyzzy\r\n\r\n", 400, "not_http"),
         (b"GET /health HTTP/1.1\r\nHost: a\r\nx: " + b"xyzzy" * 20_000, 431, "too_large"),
     ],
+    ids=["no request", "no header", "no length", "long headers"],
 )
 def test_what_is_no_request_is_answered_logged_and_counted(start: Start, sent: bytes, status: int, code: str) -> None:
     service = start(listens=True)

@@ -116,12 +116,15 @@ def test_a_log_that_nobody_reads_stops_nothing(model_folder: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=writes, text=True) as process:
         os.close(writes)
         base = process.stdout.readline().strip()
-        with httpx.Client(base_url=base, timeout=60) as http:
-            assert [http.get("/none").status_code for _ in range(400)] == [404] * 400
-            assert http.get("/health").status_code == 200
-            assert http.post("/v1/score", json={"texts": [ODD]}).status_code == 200
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        try:
+            with httpx.Client(base_url=base, timeout=30) as http:
+                assert [http.get("/none").status_code for _ in range(400)] == [404] * 400
+                assert http.get("/health").status_code == 200
+                assert http.post("/v1/score", json={"texts": [ODD]}).status_code == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
     with os.fdopen(reads) as pipe:
         assert sum('"path": "other"' in line for line in pipe) > 5
 
@@ -142,13 +145,16 @@ def test_a_stop_ends_within_seconds_whatever_is_waiting(tmp_path: Path, tiny_ber
     def ask() -> int:
         return httpx.post(f"{base}/v1/score", json={"texts": [ODD], "explain": True}, timeout=60).status_code
 
-    with ThreadPoolExecutor(8) as pool:
-        calls = [pool.submit(ask) for _ in range(8)]
-        wait_for(lambda: "strays_requests_under_way 9.0" in httpx.get(f"{base}/metrics").text)
-        began = time.monotonic()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-        took = time.monotonic() - began
-        assert [call.result() for call in calls] == [503] * 8
-    process.communicate()
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            calls = [pool.submit(ask) for _ in range(8)]
+            wait_for(lambda: "strays_requests_under_way 9.0" in httpx.get(f"{base}/metrics").text)
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+            took = time.monotonic() - began
+            assert [call.result() for call in calls] == [503] * 8
+    finally:
+        process.kill()
+        process.communicate()
     assert took < 10 + SLACK  # a promise to whoever stops it, not a timing
