@@ -95,20 +95,22 @@ class PartFiles:
         aside = self.folder / UNFINISHED
         for path in aside.rglob("*"):
             if NUMBER.search(path.name) and not path.is_dir():
-                path.unlink()
-        for path in sorted((p for p in aside.rglob("*") if p.is_dir()), reverse=True):
+                with suppress(OSError):
+                    path.unlink()
+        folders = sorted((path for path in aside.rglob("*") if path.is_dir()), reverse=True)
+        for path in (*folders, aside):
             with suppress(OSError):
                 path.rmdir()
-        with suppress(OSError):
-            aside.rmdir()
 
     def in_the_way(self, listed: set[str], numbers: dict[str, range]) -> Iterator[Path]:
         """Files with the names of parts with these numbers, by stem, that are not listed."""
-        for stem, mine in numbers.items():
-            for path in sorted((self.folder / stem).parent.glob("*")):
-                match = NUMBER.search(path.name)
-                name = part_name(stem, int(match[1]), path.suffix[1:]) if match else ""
-                if match and path == self.folder / name and int(match[1]) in mine and name not in listed:
+        for parent in sorted({(self.folder / stem).parent for stem in numbers}):
+            for path in sorted(parent.glob("*")):
+                name = path.relative_to(self.folder).as_posix()
+                match = NUMBER.search(name)
+                stem, number = (name[: match.start()], int(match[1])) if match else ("", -1)
+                is_name = name == part_name(stem, number, path.suffix[1:])  # the number has no more zeros than it needs
+                if is_name and number in numbers.get(stem, ()) and name not in listed:
                     yield path
 
 

@@ -101,13 +101,14 @@ def _require_free(job: Job, manifest: Manifest, stems: dict[str, str]) -> None:
     """
     if manifest.unproven:
         return
-    numbers = {}
-    for file in job.inputs.files:
-        mine = [part for part in manifest.parts.values() if part.file == file.name]
-        ended = not job.restart and any(part.last for part in mine)
-        numbers[stems[file.name]] = range(len(mine) if ended else _most_parts(file, job.part_rows))
-    listed = {part.out for part in manifest.parts.values()}
-    for path in manifest.files.in_the_way(listed, numbers):
+    parts = manifest.parts.values()
+    ended = set() if job.restart else {part.file for part in parts if part.last}
+    written = Counter(part.file for part in parts)
+    numbers = {
+        stems[file.name]: range(written[file.name] if file.name in ended else _most_parts(file, job.part_rows))
+        for file in job.inputs.files
+    }
+    for path in manifest.files.in_the_way({part.out for part in parts}, numbers):
         raise taken(path)
 
 
