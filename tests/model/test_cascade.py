@@ -113,6 +113,15 @@ def test_the_head_is_kernel_ridge_regression() -> None:
     np.testing.assert_allclose(out_of_fold[first], textbook(np.flatnonzero(~first), Z[first]), atol=1e-3)
 
 
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+def test_the_head_says_the_same_of_a_row_in_any_batch(size: int) -> None:
+    rng = np.random.default_rng(0)
+    Z, fresh = rng.normal(size=(300, 33)).astype(np.float32) / 4, rng.normal(size=(1100, 33)).astype(np.float32) / 4
+    head, _ = Head.fit(Z, rng.normal(size=300))
+    parts = [head.values(fresh[start : start + size]) for start in range(0, len(fresh), size)]
+    np.testing.assert_array_equal(np.concatenate(parts), head.values(fresh))
+
+
 def test_the_head_learns_the_score_and_not_a_shuffled_one() -> None:
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(1000, 4)).astype(np.float32)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Literal
 
@@ -34,6 +35,9 @@ from strays.model.contamination import Contamination, estimate_contamination
 Rule = Literal["max_false_alarms", "max_false_share", "flag_rate", "top"]
 # Scores kept of a corpus, and texts held out of one: more change no threshold that matters.
 MOST_KEPT = 100_000
+# Scores tie that differ by less than this share of a typical one. A text's score does not depend on its batch, but kept
+# scores may come from another processor or from version 0.1, and hundreds of equal texts must not be flagged for that.
+TIED = 1e-5
 # Held-out texts are too few for max_false_share where more than this share of a file would have to be odd.
 MOST_ODD = 0.05
 
@@ -136,24 +140,31 @@ class Calibration:
         """No text can get a p-value below this; more held-out normals lower it."""
         return 1 / (len(self.normal_scores) + 1)
 
+    @cached_property
+    def _tie(self) -> float:
+        """How far above a kept score another one still ties with it; the median, as a single score may be huge."""
+        return TIED * float(np.median(np.abs(self.normal_scores))) if len(self.normal_scores) else 0.0
+
     def p_value(self, scores: np.ndarray) -> np.ndarray:
         """The share of fresh normal texts expected to score at least this high; ties count as at least."""
         m = len(self.normal_scores)
-        at_least = m - np.searchsorted(self.normal_scores, scores, side="left")
+        at_least = m - np.searchsorted(self.normal_scores + self._tie, scores, side="left")
         return (1 + at_least) / (m + 1)
 
     def offset(self, wanted: Threshold, scores: np.ndarray) -> float:
         """The score above which texts are flagged; `scores` are those scored together, which some rules look at."""
         if wanted.rule == "max_false_alarms":
             m = len(self.normal_scores)
-            return _score_exceeded_by(self.normal_scores, int(wanted.value * (m + 1) + 1e-9) - 1)
+            return _score_exceeded_by(self.normal_scores, int(wanted.value * (m + 1) + 1e-9) - 1) + self._tie
         if wanted.rule == "max_false_share":
             p = np.sort(self.p_value(scores))
             few_enough = np.flatnonzero(p <= wanted.value * np.arange(1, len(p) + 1) / max(len(p), 1) + 1e-12)
             rate = float(p[few_enough[-1]]) if len(few_enough) else 0.0
             return self.offset(Threshold("max_false_alarms", rate), scores)
         if wanted.rule == "flag_rate":
-            return _score_exceeded_by(self.corpus_scores, int(wanted.value * len(self.corpus_scores) + 1e-9))
+            return (
+                _score_exceeded_by(self.corpus_scores, int(wanted.value * len(self.corpus_scores) + 1e-9)) + self._tie
+            )
         return _score_exceeded_by(np.sort(scores), int(wanted.value))
 
     def flagged(self, wanted: Threshold, scores: np.ndarray) -> np.ndarray:

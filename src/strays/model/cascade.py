@@ -20,7 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from strays.detectors.array_spec import LARGEST_EMBEDDED, ArraySpec, check_arrays
+from strays.detectors.exact import ComparedRows, Prepared, weighted_sums
 from strays.detectors.sampling import evenly
+from strays.detectors.threads import in_blocks
 from strays.encoders import Encoder, LoadedEncoder, load_encoder
 from strays.encoders.identity import EncoderIdentity
 from strays.encoders.sources import is_static
@@ -57,7 +59,7 @@ class Cut:
     n_held_out: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Head:
     """A regression of full scores on static embeddings.
 
@@ -89,15 +91,22 @@ class Head:
         return cls(landmarks, np.linalg.solve(A + penalty, b), intercept), out_of_fold
 
     def values(self, Z: np.ndarray) -> np.ndarray:
-        """The head's value of every row; it does not depend on the other rows, beyond rounding."""
+        """The head's value of every row; it does not depend on the other rows."""
         if Z.shape[1] != self.landmarks.shape[1]:
             raise ModelError(
                 f"the cascade's encoder gives embeddings of {Z.shape[1] - 1} numbers; expected "
                 f"{self.landmarks.shape[1] - 1}. Use the encoder it was fitted with, or fit again"
             )
-        c = self.coefficients.astype(np.float32)
-        blocks = [_kernel(Z[i : i + ROWS_AT_ONCE], self.landmarks) @ c for i in range(0, len(Z), ROWS_AT_ONCE)]
-        return np.concatenate([*blocks, np.empty(0, np.float32)]).astype(np.float64) + self.intercept
+        return in_blocks(self._values, Z, ROWS_AT_ONCE) + self.intercept if len(Z) else np.empty(0)
+
+    def _values(self, Z: np.ndarray) -> np.ndarray:
+        compared = _COMPARED.of(self)
+        K = compared.squared_distances(compared.placed(Z))
+        np.negative(K, out=K)
+        return weighted_sums(np.exp(K, out=K), self.coefficients)
+
+
+_COMPARED = Prepared(lambda head: ComparedRows.of(head.landmarks), "landmarks")
 
 
 @dataclass(frozen=True)
