@@ -10,7 +10,6 @@ import asyncio
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -58,7 +57,6 @@ def run_until_stopped(server: LimitedServer, bound: socket.socket, log: Log, fin
     """
 
     def end() -> None:
-        sys.stdout.flush()
         log.flush(FLUSH_SECONDS)
         # Not by returning: the interpreter would wait for every thread, and then take long to tidy up.
         os._exit(130 if server.interrupted else 1 if server.failure else 0)
