@@ -9,6 +9,8 @@ from benchmarks.common import marked
 from benchmarks.speed_page import REPO, results, table
 
 PAGE = REPO / "docs" / "operations.md"
+# What of the kept files is hit by single bits: the attack's kinds, in words.
+KEPT = {"graph": "graphs", "static table": "static tables", "cache, any bit": "the cache of embeddings"}
 
 
 def served_table() -> str:
@@ -78,6 +80,20 @@ def bits_words(name: str, what: str) -> str:
     return f"{found['cases']:,} single flipped bits in {what}: {told} (`python -m benchmarks.attacks.{name}`)."
 
 
+def kept_words() -> str:
+    found: dict[str, Any] = results("attacks_kept.json")
+    by_kind = {kind: sum(outcomes.values()) for kind, outcomes in found["kinds"].items()}
+    bits = ", ".join(f"{by_kind[kind]:,} in {what}" for kind, what in KEPT.items())
+    same = found["outcomes"]["worked"] == found["cases"]
+    told = (
+        "every embedding was the same, bit for bit, and what was damaged was made again" if same else "**not all held**"
+    )
+    return (
+        f"Single flipped bits, {bits}, and {found['cases'] - sum(by_kind[kind] for kind in KEPT):,} further damages of "
+        f"the cache (pages, its end, the journal of a killed process): {told} (`python -m benchmarks.attacks.kept`)."
+    )
+
+
 def cluster_words() -> str:
     jobs, gpu = results("cluster.json")["jobs"], results("cluster_gpu.json")
     compared = [run for job in jobs for run in job["results"] if "rows_compared" in run]
@@ -105,6 +121,7 @@ def figures() -> str:
 - Looked for in each: exceptions that are not strays', crashes, files read or written outside, code that runs, network,
   memory beyond the file's size, time (`python -m benchmarks.attacks.models`, `python -m benchmarks.attacks.tables`).
 - {bits_words("manifest_bits", "manifests of scoring jobs")}
+- {kept_words()}
 - {cluster_words()}
 - schemathesis against the server's schema, slow and silent clients, half-sent bodies, bodies that cost more than they
   weigh, foreign hosts and pages, models replaced under load: `tests/apps/server`.

@@ -202,13 +202,14 @@ def encoder_folder(rng: Rng, saved: Saved, folder: Path, outside: Path) -> str:
         (encoder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
     settings = {"name": f"fast:{encoder}" if rng.random() < 0.3 else str(encoder), "precision": "full"}
     changed = copied(saved)
-    fingerprint = "0" * 64
+    known: dict[str, Any] = {"fingerprint": "0" * 64}
     if what in ("odd-config", "flip-json", "odd-tokenizer", "flip-weights") and rng.random() < 0.5:
         try:
-            fingerprint = load_encoder(**settings).fingerprint  # type: ignore[arg-type]
+            found = load_encoder(**settings)  # type: ignore[arg-type]
+            known = {"fingerprint": found.fingerprint, "files": found.files}
         except Exception:
             what += ", without a fingerprint"
-    changed["encoder"] = {"settings": settings, "fingerprint": fingerprint}
+    changed["encoder"] = {"settings": settings, **known}
     saved.write(folder, config=changed, rehash=False)
     return what
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.apps.cli.conftest import SPAM, Run
 from tests.conftest import farm_texts
@@ -95,6 +96,15 @@ def test_explain_shows_words_and_neighbours(model: Path, strays: Run, monkeypatc
 def test_encoders_are_listed(strays: Run) -> None:
     assert set(json.loads(strays("encoders", "--json").out)) == {"default", "bert", "fast"}
     assert "BERT-base-cased" in strays("encoders").out
+
+
+def test_a_cache_that_is_off_is_said_to_be(strays: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRAYS_CACHE", "off")
+    monkeypatch.chdir(tmp_path)
+    assert "off, by STRAYS_CACHE" in " ".join(strays("cache", "info").out.split())
+    assert json.loads(strays("cache", "info", "--json").out)["folder"] is None
+    assert "off" in strays("cache", "clear").err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_cache_is_shown_and_cleared(own_cache: Path, strays: Run) -> None:
