@@ -63,14 +63,14 @@ def failed(run: dict[str, Any]) -> int:
     return sum(n for status, n in run["statuses"].items() if status not in ("200", "429"))
 
 
-def attack_words(name: str, what: str) -> str:
+def attack_words(name: str, what: str, then: str = "scored") -> str:
     found: dict[str, Any] = results(name)
     outcomes = found["outcomes"]
     bad = {outcome: n for outcome, n in outcomes.items() if outcome not in FINE and n}
     told = ", ".join(f"{n} {outcome}" for outcome, n in bad.items()) or "nothing else came about"
     return (
         f"{found['cases']:,} {what} of {len(found['kinds'])} kinds: {outcomes['refused']:,} refused with a clear "
-        f"error, {outcomes['worked']:,} harmless and scored; {told}."
+        f"error, {outcomes['worked']:,} harmless and {then}; {told}."
     )
 
 
@@ -114,10 +114,14 @@ def _equal(compared: list[dict[str, Any]]) -> str:
 def figures() -> str:
     models = attack_words("attacks_models.json", "mutated model folders")
     tables = attack_words("attacks_tables.json", "mutated tables")
+    projects = attack_words("attacks_projects.json", "damaged and hostile projects", "opened")
+    bits = results("attacks_projects.json")["kinds"]["one bit"]
     return f"""{served_words()}
 
 - {models}
 - {tables}
+- {projects} Of {sum(bits.values()):,} single flipped bits {bits.get("refused", 0):,} were refused, and with
+  {bits.get("worked", 0):,} the project held what it had (`python -m benchmarks.attacks.projects`).
 - Looked for in each: exceptions that are not strays', crashes, files read or written outside, code that runs, network,
   memory beyond the file's size, time (`python -m benchmarks.attacks.models`, `python -m benchmarks.attacks.tables`).
 - {bits_words("manifest_bits", "manifests of scoring jobs")}

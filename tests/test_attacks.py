@@ -1,4 +1,4 @@
-"""A few hundred of the damaged models and tables of benchmarks/attacks; all ten thousand are in benchmarks/results."""
+"""A few hundred of the damaged models, tables and projects of benchmarks/attacks; benchmarks/results has thousands."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from benchmarks.attacks import runner
 REPO = Path(__file__).parent.parent
 RESULTS = REPO / "benchmarks" / "results"
 # Every kind of mutation some times; of tables, of which some kinds take long, those that do not.
-CASES = {"models": range(180), "tables": range(240), "kept": range(90)}
-ALL = {"models": 10_000, "tables": 10_000, "kept": 4_500}
+CASES = {"models": range(180), "tables": range(240), "kept": range(90), "projects": range(120)}
+ALL = {"models": 10_000, "tables": 10_000, "kept": 4_500, "projects": 3_000}
 
 
 @pytest.mark.attack

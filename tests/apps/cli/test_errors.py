@@ -140,3 +140,39 @@ def test_no_message_outside_the_command_line_names_an_option() -> None:
         if any(options & set(re.findall(r"--[a-z-]+", text)) for text in strings if isinstance(text, str)):
             naming.add(path.relative_to(source).as_posix())
     assert {name for name in naming if not name.startswith("apps/cli/")} == set(MAY_NAME_OPTIONS)
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "9" * 5000, str(2**63), f"-{'9' * 400}"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["scan", "t.csv", "--top"],
+        ["scan", "t.csv", "--seed"],
+        ["scan", "t.csv", "--max-length"],
+        ["fit", "t.csv", "--model", "m", "--keep-examples"],
+        ["score", "t.csv", "--model", "m", "--out", "o.csv", "--top"],
+        ["score", "t.csv", "--model", "m", "--out", "o.csv", "--part-rows"],
+        ["report", "t.csv", "--out", "p.html", "--top"],
+        ["evaluate", "t.csv", "--model", "m", "--label-column", "label", "--top"],
+        ["review", "t.csv", "--no-browser", "--every"],
+        ["review", "t.csv", "--no-browser", "--port"],
+        ["serve", "--model", "m", "--max-texts"],
+        ["serve", "--model", "m", "--max-body"],
+        ["serve", "--model", "m", "--max-characters"],
+        ["serve", "--model", "m", "--max-waiting"],
+        ["study", "--list", "--runs"],
+    ],
+)
+def test_a_number_that_no_option_means(strays: Run, command: list[str], number: str) -> None:
+    ran = strays(*command, number)
+    assert ran.code == 2
+    assert command[-1] in ran.err
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e400", "x", ""])
+@pytest.mark.parametrize("option", ["--max-false-alarms", "--max-false-share", "--flag-rate"])
+def test_a_share_that_is_none(strays: Run, option: str, number: str) -> None:
+    ran = strays("scan", "t.csv", option, number)
+    assert ran.code == 2
+    assert option in ran.err

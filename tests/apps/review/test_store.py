@@ -48,21 +48,21 @@ def test_ids_stay_with_their_texts_and_go_with_their_column(tmp_path: Path) -> N
     assert [entry.ids for entry in store.texts().values()] == [(), ()]
 
 
-def test_a_project_without_ids_gets_a_place_for_them(tmp_path: Path) -> None:
-    """As version 0.1 made it, which can also go on with it."""
+def test_a_project_of_the_first_format_gets_ids_and_sums(tmp_path: Path) -> None:
     store = LabelStore(tmp_path / "y.strays")
     store.put_texts(entries("a", "b"))
     store.close()
     with sqlite3.connect(tmp_path / "y.strays") as db:
         db.execute("ALTER TABLE texts DROP COLUMN ids")
+        db.execute("DROP TABLE sums")
+        db.execute("PRAGMA user_version = 1")
     store = LabelStore(tmp_path / "y.strays")
     assert list(store.texts().values()) == entries("a", "b")
     store.put_texts([Entry("a", 1, (1,), ids=("k1",))])
-    with sqlite3.connect(tmp_path / "y.strays") as db:
-        db.execute(
-            "INSERT INTO texts (text, digest, n_rows, rows, given, known) VALUES (x'63', x'63', 1, '[2]', NULL, 0)"
-        )
-    assert [entry.ids for entry in store.texts().values()] == [("k1",), ()]
+    store.close()
+    store = LabelStore(tmp_path / "y.strays")
+    assert [entry.ids for entry in store.texts().values()] == [("k1",)]
+    store.close()
 
 
 class Simple:
@@ -217,13 +217,13 @@ def test_files_that_are_not_ours_are_refused_and_left_alone(tmp_path: Path) -> N
     newer, other, table = (tmp_path / name for name in ("newer.strays", "other.db", "table.csv"))
     LabelStore(newer).close()
     with sqlite3.connect(newer) as db:
-        db.execute("PRAGMA user_version = 2")
+        db.execute("PRAGMA user_version = 3")
     with sqlite3.connect(other) as db:
         db.execute("CREATE TABLE events (id)")
     table.write_text("text\na\n")
     before = {path: path.read_bytes() for path in (newer, other, table)}
     for path, words in (
-        (newer, "format 2 by a newer strays; this one reads up to 1. Update it"),
+        (newer, "format 3 by a newer strays; this one reads up to 2. Update it"),
         (other, "a database of something else"),
         (table, "is not a project of strays review"),
         (tmp_path, "is a folder"),
@@ -242,5 +242,5 @@ def test_a_damaged_file_is_an_error_in_words(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[4096 : 3 * 4096] = b"\xff" * (2 * 4096)
     path.write_bytes(data)
-    with pytest.raises(DataError, match="could not be read or written"):
+    with pytest.raises(DataError, match="the project is damaged"):
         LabelStore(path).texts()

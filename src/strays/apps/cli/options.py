@@ -67,7 +67,9 @@ AllowDownload = Annotated[
     ),
 ]
 DetectorName = Annotated[str, Option("--detector", help=f"{', '.join(DETECTORS)}.")]
-Seed = Annotated[int, Option(help="Seed of all random numbers.", min=0)]
+# Seeds of NumPy's generators, and what any option may be.
+LARGEST_SEED, LARGEST_NUMBER = 2**32 - 1, 2**53
+Seed = Annotated[int, Option(help="Seed of all random numbers.", min=0, max=LARGEST_SEED)]
 Port = Annotated[int, Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)]
 
 
@@ -190,6 +192,7 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**options: Any) -> None:
+        _require_usual_numbers(options)
         from strays.files import private_like
 
         made = {name: groups[name](**{field: options.pop(field) for field in fields[name]}) for name in groups}
@@ -200,6 +203,13 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
     as_options = [p.replace(kind=p.KEYWORD_ONLY) for parameters in alone for p in parameters]
     run.__signature__ = signature.replace(parameters=as_options)  # type: ignore[attr-defined]
     return run
+
+
+def _require_usual_numbers(options: dict[str, Any]) -> None:
+    """Raise for a whole number that no option means: libraries fail on such ones, each in its own way."""
+    for name, value in options.items():
+        if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
+            raise UsageError(f"{{{name}}} is a number of {len(str(abs(value)))} digits; must be smaller", param=name)
 
 
 def epilog(command: Callable[..., None]) -> str | None:

@@ -137,7 +137,7 @@ def last_port(file: str, project: str | None) -> int | None:
     path = project_of(file, project)
     if not path.exists():
         return None
-    store = LabelStore(path)
+    store = LabelStore(path, check=False)  # it is checked when it is opened to work with
     try:
         return store.settings().get("port")
     finally:

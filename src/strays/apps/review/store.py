@@ -17,11 +17,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from strays.apps.review.database import connect, errors_in_words, transaction
+from strays.apps.review import sums
+from strays.apps.review.database import connect, errors_in_words, require_undamaged, transaction
 from strays.apps.review.history import Event, Judgement
+from strays.apps.review.settings import parse_settings
+from strays.encoders.settings import whole_number
 from strays.errors import UsageError
 
 VERDICTS = ("normal", "anomaly", "skip")
+EVENTS_AFTER = "SELECT id, verdict, who, client, at, undoes FROM events WHERE id > ? ORDER BY id"
+JUDGEMENTS_BETWEEN = "SELECT event, text, p_value, anomaly_score, why FROM judgements WHERE event > ? AND event <= ?"
 # Row numbers kept of a text that many rows have.
 MOST_ROWS = 20
 
@@ -56,9 +61,15 @@ class LabelStore:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | Path, mode: int = 0o600) -> None:
+    def __init__(self, path: str | Path, mode: int = 0o600, *, check: bool = True) -> None:
         self.path = Path(path)
         self._db = connect(self.path, mode)
+        if check:
+            try:
+                require_undamaged(self._db, self.path)
+            except BaseException:
+                self._db.close()
+                raise
         self._lock = threading.Lock()
         self._reader = connect(self.path)  # of its own, so that who reads does not wait for a commit
         self._reader_lock = threading.Lock()
@@ -79,7 +90,7 @@ class LabelStore:
     def settings(self) -> dict[str, Any]:
         """What the project was set up with: encoder, detector, name of the file."""
         with self._reading() as db:
-            return {name: json.loads(value) for name, value in db.execute("SELECT name, value FROM settings")}
+            return parse_settings(db.execute("SELECT name, value FROM settings"))
 
     def set(self, **values: Any) -> None:
         """Keep some settings."""
@@ -111,18 +122,14 @@ class LabelStore:
                 "ids = excluded.ids, given = coalesce(excluded.given, given), known = max(known, excluded.known)",
                 rows,
             )
+            sums.renew(db, "texts")
             _put_settings(db, {"content": content})
 
     def texts(self) -> dict[int, Entry]:
         """The texts to show, by id, in the order of the file; known ones that no row has come last."""
         with self._reading() as db:
             found = db.execute("SELECT id, text, n_rows, rows, given, known, ids FROM texts WHERE n_rows OR known")
-            entries = {
-                id_: Entry(
-                    to_text(data), n_rows, tuple(json.loads(rows)), given, bool(known), tuple(json.loads(ids or "[]"))
-                )
-                for id_, data, n_rows, rows, given, known, ids in found
-            }
+            entries = {id_: _entry(id_, *values) for id_, *values in found}
         return dict(sorted(entries.items(), key=lambda item: (item[1].n_rows == 0, item[1].rows, item[0])))
 
     # ---- events ------------------------------------------------------------------------------------------------------
@@ -135,6 +142,7 @@ class LabelStore:
             event = _put_event(db, verdict, who, client, None)
             rows = [(event, text, j.p_value, j.anomaly_score, j.why) for text, j in judgements.items()]
             db.executemany("INSERT INTO judgements VALUES (?, ?, ?, ?, ?)", rows)
+            sums.add(db, "judgements", "event = ?", event)
         return event
 
     def commit_undo(self, who: str, client: str) -> int | None:
@@ -160,21 +168,21 @@ class LabelStore:
     def events(self, after: int = 0) -> list[Event]:
         """All events with higher numbers than this, in order; also those of other processes."""
         with self._reading() as db:
-            head = db.execute("SELECT * FROM events WHERE id > ? ORDER BY id", (after,)).fetchall()
+            head = db.execute(EVENTS_AFTER, (after,)).fetchall()
             if not head:
                 return []
             judged: dict[int, dict[int, Judgement]] = {row[0]: {} for row in head}
             # Nothing that was written between the two questions.
             span = (after, head[-1][0])
-            for event, text, *had in db.execute("SELECT * FROM judgements WHERE event > ? AND event <= ?", span):
-                judged[event][text] = Judgement(*had)
-        return [Event(*row) for row in ((*row, judged[row[0]]) for row in head)]
+            for event, text, *had in db.execute(JUDGEMENTS_BETWEEN, span):
+                judged[event][text] = _judgement(text, *had)
+            return [_event(Event(*(*row, judged[row[0]]))) for row in head]
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._reader_lock, errors_in_words(self.path):
+        with self._reader_lock, errors_in_words(self.path, rows=True):
             yield self._reader
 
     @contextmanager
@@ -186,6 +194,7 @@ class LabelStore:
 def _put_settings(db: sqlite3.Connection, values: dict[str, Any]) -> None:
     rows = [(name, json.dumps(value)) for name, value in values.items()]
     db.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
+    sums.renew(db, "settings")
 
 
 def _put_event(db: sqlite3.Connection, verdict: str, who: str, client: str, undoes: int | None) -> int:
@@ -194,7 +203,45 @@ def _put_event(db: sqlite3.Connection, verdict: str, who: str, client: str, undo
         "INSERT INTO events (verdict, who, client, at, undoes) VALUES (?, ?, ?, ?, ?)",
         (verdict, who, client, at, undoes),
     )
-    return int(cursor.lastrowid or 0)
+    event = int(cursor.lastrowid or 0)
+    sums.add(db, "events", "id = ?", event)
+    return event
+
+
+def _entry(id_: Any, data: bytes, n_rows: Any, rows: str, given: Any, known: Any, ids: str | None) -> Entry:
+    """A text of the project; ValueError where a value is none that is written."""
+    at, called = json.loads(rows), json.loads(ids or "[]")
+    _require(whole_number(id_) and whole_number(n_rows), f"text {id_!r:.60} has {n_rows!r:.60} rows")
+    _require(isinstance(at, list) and all(map(whole_number, at)), f"text {id_} is in rows {at!r:.60}")
+    strings = isinstance(called, list) and all(isinstance(name, str | None) for name in called)
+    _require(strings, f"rows of text {id_} are called {called!r:.60}")
+    _require(given in (None, "normal", "anomaly") and known in (0, 1), f"text {id_} has the label {given!r:.60}")
+    return Entry(to_text(data), n_rows, tuple(at), given, bool(known), tuple(called))
+
+
+def _event(event: Event) -> Event:
+    is_undo = event.undoes is not None
+    verdicts = ("undo",) if is_undo else VERDICTS
+    _require(event.verdict in verdicts, f"event {event.id} is {event.verdict!r:.60}")
+    _require(
+        not is_undo or whole_number(event.undoes, 1, event.id - 1), f"event {event.id} undoes {event.undoes!r:.60}"
+    )
+    words = event.who, event.client, event.at
+    _require(all(isinstance(word, str) for word in words), f"event {event.id} is by {words!r:.60}")
+    return event
+
+
+def _judgement(text: Any, p_value: Any, anomaly_score: Any, why: Any) -> Judgement:
+    numbers = all(isinstance(number, float | None) for number in (p_value, anomaly_score))
+    _require(
+        numbers and isinstance(why, str | None) and whole_number(text), f"text {text!r:.60} was judged by {why!r:.60}"
+    )
+    return Judgement(p_value, anomaly_score, why)
+
+
+def _require(sound: bool, otherwise: str) -> None:
+    if not sound:
+        raise ValueError(otherwise)
 
 
 def _ids(entry: Entry) -> str | None:
