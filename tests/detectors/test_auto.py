@@ -11,7 +11,8 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 
 from strays.detectors import AutoDetector, NearestNormals, kernel_ridge
-from strays.detectors.auto import PARTS, _Normals
+from strays.detectors.auto import _FEATURES, PARTS, _Normals
+from strays.detectors.auto_on_gpu import features_on
 from strays.detectors.base import FOUND
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
 from strays.jobs.metrics import auc
@@ -43,6 +44,18 @@ def test_what_is_kept_for_scoring_is_that_of_the_last_fit() -> None:
     detector.fit(first).anomaly_score(second)
     np.testing.assert_array_equal(detector.set_state(other).anomaly_score(second), expected[0])
     np.testing.assert_array_equal(clone(detector).fit(first).anomaly_score(second), expected[1])
+
+
+@pytest.mark.parametrize("known", [0, 8])
+def test_a_gpu_would_see_the_same(known: int) -> None:
+    """The lines that run on a GPU, run here by torch: copies, rows that were fitted on, and fresh ones."""
+    normal, first, second = kinds(90)
+    normal[40:43] = normal[39] + 1e-4
+    X = np.vstack([first[:known], normal])
+    detector = AutoDetector().fit(X, np.where(np.arange(len(X)) < known, -1, 0))
+    rows = np.vstack([X, second])
+    features = _FEATURES.of(detector)
+    np.testing.assert_allclose(features_on("cpu", features, rows), detector._features(rows), rtol=1e-8, atol=1e-8)
 
 
 def test_the_ridge_is_a_gaussian_process_mean() -> None:

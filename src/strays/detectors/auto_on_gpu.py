@@ -1,7 +1,7 @@
-"""The values of the default detector's parts, computed on a GPU: those of auto_features.py, to about 1e-12.
+"""The values of the default detector's parts, computed on a GPU: those of auto_features.py, to about 1e-9.
 
-Distances are the very same, as their products are exact. What is summed up from them is not: a library chooses the
-order of its sums by the batch.
+Products are the very same, as they are exact. What is summed up along a row is not: a library chooses the order of its
+sums by the batch.
 """
 
 from __future__ import annotations
