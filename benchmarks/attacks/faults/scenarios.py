@@ -168,7 +168,7 @@ class Score(Scenario):
 
     @override
     def work(self, folder: Path, acknowledge: Acknowledge) -> None:
-        score_files(fitted(), str(folder / "in.csv"), f"{folder}/{self.out}", engine=LocalEngine(), part_rows=5)
+        score_files(fitted(), str(folder / "in.csv"), f"{folder}/{self.out}", engine=LocalEngine(), part_rows=8)
         acknowledge()
 
     @override

@@ -215,6 +215,7 @@ BY_PATH(int, chmod, -1, LOOKS, (const char *path, mode_t mode), (path, mode))
 BY_PATH(int, chown, -1, LOOKS, (const char *path, uid_t user, gid_t group), (path, user, group))
 BY_PATH(int, truncate, -1, CHANGES, (const char *path, off_t size), (path, size))
 BY_PATH(int, truncate64, -1, CHANGES, (const char *path, off64_t size), (path, size))
+BY_PATH(int, link, -1, CHANGES, (const char *path, const char *other), (path, other))
 BY_PATH(int, rename, -1, CHANGES, (const char *path, const char *other), (path, other))
 BY_PLACE(int, fstatat, LOOKS, (int folder, const char *path, struct stat *found, int how), (folder, path, found, how))
 BY_PLACE(int, fstatat64, LOOKS, (int folder, const char *path, struct stat64 *found, int how), (folder, path, found, how))
@@ -223,6 +224,8 @@ BY_PLACE(int, mkdirat, CHANGES, (int folder, const char *path, mode_t mode), (fo
 BY_PLACE(int, unlinkat, LOOKS, (int folder, const char *path, int how), (folder, path, how))
 BY_PLACE(int, fchmodat, LOOKS, (int folder, const char *path, mode_t mode, int how), (folder, path, mode, how))
 BY_PLACE(int, renameat, CHANGES, (int folder, const char *path, int other, const char *name), (folder, path, other, name))
+BY_PLACE(int, linkat, CHANGES, (int folder, const char *path, int other, const char *name, int how),
+         (folder, path, other, name, how))
 BY_PLACE(int, renameat2, CHANGES, (int folder, const char *path, int other, const char *name, unsigned how),
          (folder, path, other, name, how))
 

@@ -110,6 +110,17 @@ def test_a_manifest_of_somebody_else_is_not_touched(
     assert everything_in(tmp_path / "out") == {name: data}
 
 
+@pytest.mark.parametrize("n_bytes", [0, 40, 200])
+def test_a_job_that_was_killed_in_its_first_line_begins_anew(source: Path, tmp_path: Path, n_bytes: int) -> None:
+    run(source, tmp_path / "out/")
+    before = everything_in(tmp_path / "out")
+    for path in (tmp_path / "out").glob("in-*"):
+        path.unlink()
+    (tmp_path / "out" / NAME).write_bytes(before[NAME][:n_bytes])
+    run(source, tmp_path / "out/")
+    assert everything_in(tmp_path / "out") == before
+
+
 def test_a_manifest_that_is_a_link_is_not_followed(source: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "precious").touch()

@@ -98,6 +98,11 @@ def read_entries(data: bytes, path: Path) -> Entries:
     return Entries(header, done, damaged, whole, whole < len(data))
 
 
+def is_first_part(data: bytes) -> bool:
+    """Whether this is no byte at all, or half of a manifest's first line: all that a killed process wrote."""
+    return not data or (data.startswith(b'{"strays_job": ') and b"\n" not in data)
+
+
 def parse(line: bytes) -> dict[str, Any] | None:
     """The object that a line holds, if it holds one."""
     try:

@@ -18,7 +18,15 @@ from typing import IO, Any, Self
 from strays.errors import DataError, StraysWarning, UsageError
 from strays.files import append, lock, open_own, replace_file, sync, sync_folder
 from strays.jobs.score.chunks import DoneChunk, Key, ScoredChunk, WrittenChunk
-from strays.jobs.score.entries import FORMAT_VERSION, Entries, KeptScores, chunk_line, read_entries, to_line
+from strays.jobs.score.entries import (
+    FORMAT_VERSION,
+    Entries,
+    KeptScores,
+    chunk_line,
+    is_first_part,
+    read_entries,
+    to_line,
+)
 from strays.jobs.score.part_files import PartFiles
 from strays.model.scores import RawScores
 
@@ -59,8 +67,9 @@ class Manifest:
         self._file = self._open()
         try:
             data = self._file.read()
-            # One without a byte is of a process that was killed before it wrote any.
-            self._found = read_entries(data, self.path) if data else Entries({}, [], [], 0, cut_off=False)
+            # A process that was killed before it wrote the first line, or in the middle of it, has done nothing yet.
+            begun = not is_first_part(data)
+            self._found = read_entries(data, self.path) if begun else Entries({}, [], [], 0, cut_off=False)
             if not restart:
                 self._require_same_job()
             for done in self._found.done:
