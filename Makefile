@@ -79,8 +79,10 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.cluster
 	$(BIN)/python -m benchmarks.attacks.models
 	$(BIN)/python -m benchmarks.attacks.tables
+	$(BIN)/python -m benchmarks.attacks.model_bits
 	$(BIN)/python -m benchmarks.attacks.manifest_bits
 	$(BIN)/python -m benchmarks.attacks.kept --n 4500
+	$(BIN)/python -m benchmarks.attacks.faults.run --out benchmarks/results/faults.json
 	$(BIN)/python -m benchmarks.big_file --fit-rows 10000 --part-rows 25000
 	$(BIN)/python -m benchmarks.encoding --data "$(DATA)"
 	$(BIN)/python -m benchmarks.precision --data "$(DATA)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from benchmarks.attacks.runner import FINE
@@ -11,6 +12,16 @@ from benchmarks.speed_page import REPO, results, table
 PAGE = REPO / "docs" / "operations.md"
 # What of the kept files is hit by single bits: the attack's kinds, in words.
 KEPT = {"graph": "graphs", "static table": "static tables", "cache, any bit": "the cache of embeddings"}
+# What the kinds of benchmarks/attacks/faults do.
+FAULTS = {
+    "killed": "where the process is killed",
+    "torn": "where it is killed in the middle of a write",
+    "no space": "that fail for want of space",
+    "full": "from which on the disk is full",
+    "denied": "that are not permitted",
+    "broken": "with an input/output error",
+    "interrupted": "that are interrupted",
+}
 
 
 def served_table() -> str:
@@ -94,6 +105,24 @@ def kept_words() -> str:
     )
 
 
+def fault_words() -> str:
+    found: dict[str, Any] = results("faults.json")
+    calls: Counter[str] = Counter()
+    states: Counter[str] = Counter()
+    for tried in found["results"]:
+        calls[FAULTS[tried["kind"]]] += tried["calls"]
+        states.update(tried["found"])
+    kinds = ", ".join(f"{n:,} {what}" for what, n in calls.items())
+    came = ", ".join(f"{n:,} {state}" for state, n in states.most_common())
+    n_commands = len({tried["scenario"] for tried in found["results"]})
+    return (
+        f"A fault at every file-system call of {n_commands} commands (save, "
+        f"score to a file and to a folder, resume, review, cache), one run for each of {found['calls']:,} calls: "
+        f"{kinds}. The next command found: {came}. Files of somebody else's, named much like ours, were compared byte "
+        f"for byte, with their modes (`python -m benchmarks.attacks.faults.run`)."
+    )
+
+
 def cluster_words() -> str:
     jobs, gpu = results("cluster.json")["jobs"], results("cluster_gpu.json")
     compared = [run for job in jobs for run in job["results"] if "rows_compared" in run]
@@ -124,8 +153,10 @@ def figures() -> str:
   {bits.get("worked", 0):,} the project held what it had (`python -m benchmarks.attacks.projects`).
 - Looked for in each: exceptions that are not strays', crashes, files read or written outside, code that runs, network,
   memory beyond the file's size, time (`python -m benchmarks.attacks.models`, `python -m benchmarks.attacks.tables`).
+- {bits_words("model_bits", "saved models of every detector")}
 - {bits_words("manifest_bits", "manifests of scoring jobs")}
 - {kept_words()}
+- {fault_words()}
 - {cluster_words()}
 - schemathesis against the server's schema, slow and silent clients, half-sent bodies, bodies that cost more than they
   weigh, foreign hosts and pages, models replaced under load: `tests/apps/server`.

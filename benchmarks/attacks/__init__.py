@@ -1,1 +1,4 @@
-"""Attempts to break strays with damaged and with hostile files: see models.py, tables.py and manifest_bits.py."""
+"""Attempts to break strays with damaged and with hostile files, and with faults at every call.
+
+See models.py, tables.py, model_bits.py, manifest_bits.py and faults/.
+"""

@@ -12,6 +12,7 @@ run takes milliseconds. The disk is memory (/dev/shm): what a power cut does to 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import shutil
@@ -23,7 +24,8 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +44,6 @@ class Tried:
 
     calls: int = 0
     found: Counter[str] = field(default_factory=Counter)
-    hit: Counter[str] = field(default_factory=Counter)
     bad: list[str] = field(default_factory=list)
 
 
@@ -108,7 +109,9 @@ class Faults:
         self._fresh()
         self.before = done(lambda say: scenario.look(self.case))
         self._fresh()
-        done(lambda say: scenario.work(self.case, lambda: None))
+        for module in done(lambda say: self._modules_of_work()):  # once, so that not every run imports them
+            with suppress(ImportError):
+                importlib.import_module(module)
         self.after = done(lambda say: scenario.look(self.case))
         self.whole = tree(self.case)
         if self.before == self.after:
@@ -117,6 +120,11 @@ class Faults:
     def _fresh(self) -> None:
         shutil.rmtree(self.case, ignore_errors=True)
         shutil.copytree(self.template, self.case, symlinks=True)
+
+    def _modules_of_work(self) -> list[str]:
+        before = set(sys.modules)
+        self.scenario.work(self.case, lambda: None)
+        return sorted(set(sys.modules) - before)
 
     def try_all(self, kind: str, calls: Iterator[int]) -> Tried:
         """A run for every call."""
@@ -127,7 +135,6 @@ class Faults:
                 break
             tried.calls += 1
             tried.found[state] += 1
-            tried.hit[words.partition(":")[0]] += 1
             if state == "bad":
                 tried.bad.append(f"call {call}, {words}")
         return tried
@@ -209,7 +216,7 @@ def main() -> None:
                 print(f"{name}, {kind}: {tried.calls} calls, {dict(tried.found)}, {seconds} s", flush=True)
                 for words in tried.bad[:MOST_SHOWN]:
                     print(f"  {words}", flush=True)
-                results.append({"scenario": name, "kind": kind} | asdict(tried))
+                results.append({"scenario": name, "kind": kind} | vars(tried))
     if args.out:
         results = _beside_earlier(args.out, results)
     total, bad = sum(r["calls"] for r in results), sum(len(r["bad"]) for r in results)
