@@ -160,7 +160,7 @@ class Faults:
         lost = [name for name, was in self.theirs.items() if now.get(name) != was]
         if lost:
             return "bad", f"{words} changed files of somebody else's: {lost}"
-        if not self.scenario.is_good(found, self.before, self.after, acknowledged):
+        if not self.scenario.is_good(found, self.before, self.after, acknowledged, kind):
             return "bad", f"{words} neither old nor new: {found!r:.500}"
         if ended and ended["error"] == "none" and found != self.after and "cache" not in self.scenario.name:
             return "bad", f"{words} it said that it was done, and was not: {found!r:.500}"
@@ -173,8 +173,7 @@ class Faults:
         ]
         if self.scenario.same_bytes and changed:
             return "bad", f"{words} run again, it gave other bytes in {changed}"
-        state = "old" if found == self.before else "new" if found == self.after else "in between, whole"
-        return state, words
+        return self.scenario.state(found, self.before, self.after), words
 
     def _disturbed(self, kind: str, call: int, say: Callable[[Any], None]) -> dict[str, str]:
         error, words = "none", ""

@@ -91,9 +91,13 @@ class Scenario(ABC):
     def look(self, folder: Path) -> Any:
         """What the next command finds, as plain data."""
 
-    def is_good(self, found: Any, before: Any, after: Any, acknowledged: int) -> bool:
+    def is_good(self, found: Any, before: Any, after: Any, acknowledged: int, kind: str) -> bool:
         """Whether that is the old state or the new one."""
         return found in (before, after)
+
+    def state(self, found: Any, before: Any, after: Any) -> str:
+        """What was found, in words."""
+        return "old" if found == before else "new" if found == after else "in between, whole"
 
     def is_settled(self, found: Any, once_more: Any, after: Any) -> bool:
         """Whether running the command again, undisturbed, gave what it should."""
@@ -189,7 +193,7 @@ class ScoreToFolder(Score):
         (folder / "out.csv").unlink()
 
     @override
-    def is_good(self, found: Any, before: Any, after: Any, acknowledged: int) -> bool:
+    def is_good(self, found: Any, before: Any, after: Any, acknowledged: int, kind: str) -> bool:
         """Every part that is there is whole, and nothing that was there is gone."""
         return bool(before.items() <= found.items() <= after.items())
 
@@ -258,7 +262,7 @@ class Review(Scenario):
             store.close()
 
     @override
-    def is_good(self, found: Any, before: Any, after: Any, acknowledged: int) -> bool:
+    def is_good(self, found: Any, before: Any, after: Any, acknowledged: int, kind: str) -> bool:
         """All events that were acknowledged, at most one more, and none but these."""
         old, n = len(before["events"]), len(found["events"])
         return bool(
@@ -327,9 +331,19 @@ class Cache(Scenario):
         return np.flatnonzero(found).tolist()
 
     @override
-    def is_good(self, found: Any, before: Any, after: Any, acknowledged: int) -> bool:
-        """What was there, and what was added so far."""
-        return isinstance(found, list) and set(before) <= set(found) <= set(after) and len(found) % 20 == 0
+    def is_good(self, found: Any, before: Any, after: Any, acknowledged: int, kind: str) -> bool:
+        """What was there, and what was added so far. A file that cannot be read is taken for damaged and made anew."""
+        kept = kind == "broken" or set(before) <= set(found)
+        return isinstance(found, list) and kept and set(found) <= set(after) and len(found) % 20 == 0
+
+    @override
+    def state(self, found: Any, before: Any, after: Any) -> str:
+        made_anew = not set(before) <= set(found) and found != after
+        return "unreadable, so made anew" if made_anew else super().state(found, before, after)
+
+    @override
+    def is_settled(self, found: Any, once_more: Any, after: Any) -> bool:
+        return set(once_more) == set(found) | set(range(20, 80))
 
 
 class Clear(Cache):
@@ -342,8 +356,12 @@ class Clear(Cache):
         clear(folder)
 
     @override
-    def is_good(self, found: Any, before: Any, after: Any, acknowledged: int) -> bool:
+    def is_good(self, found: Any, before: Any, after: Any, acknowledged: int, kind: str) -> bool:
         return found in (before, after)
+
+    @override
+    def is_settled(self, found: Any, once_more: Any, after: Any) -> bool:
+        return bool(once_more == after)
 
 
 SCENARIOS: dict[str, Scenario] = {

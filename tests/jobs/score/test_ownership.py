@@ -121,6 +121,21 @@ def test_a_job_that_was_killed_in_its_first_line_begins_anew(source: Path, tmp_p
     assert everything_in(tmp_path / "out") == before
 
 
+def test_a_part_that_cannot_be_read_is_not_taken_for_a_changed_one(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(source, tmp_path / "out/")
+    before = everything_in(tmp_path / "out")
+
+    def denied(path: Path) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched, pytest.raises(DataError, match=r"in-00000.* could not be read"):
+        patched.setattr("strays.jobs.score.part_files.sha256", denied)
+        run(source, tmp_path / "out/")
+    assert everything_in(tmp_path / "out") == before
+
+
 def test_a_manifest_that_is_a_link_is_not_followed(source: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "precious").touch()

@@ -141,8 +141,10 @@ def _move(path: Path, target: Path) -> None:
 def _has_digest(path: Path, part: WrittenChunk) -> bool:
     try:
         return path.stat().st_size == part.bytes and sha256(path) == part.sha256
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return False
+    except OSError as error:  # it may be ours or not: it is neither written over nor moved aside
+        raise DataError(f"{path}: could not be read, to compare it ({error.strerror}); nothing was changed") from error
 
 
 def _hold_same_rows(one: Path, other: Path) -> bool:
