@@ -57,7 +57,7 @@ class Clumsy(Scenario):
 
 def try_clumsy_ones(root: Path) -> None:
     """Write what the harness says of them; in a process of its own."""
-    start_again_with_shim(root)
+    start_again_with_shim()
     from benchmarks.attacks.faults.run import Faults
 
     said = {}

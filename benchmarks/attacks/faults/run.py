@@ -201,9 +201,9 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="only every so many calls")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    start_again_with_shim()
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as root:
-        start_again_with_shim(Path(root))
         results = []
         for name in args.scenario or list(SCENARIOS):
             faults = Faults(SCENARIOS[name], Path(root, name.replace(" ", "-")))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("shim.c")
@@ -20,11 +22,12 @@ def can_build() -> bool:
     return sys.platform == "linux" and shutil.which("gcc") is not None
 
 
-def start_again_with_shim(folder: Path) -> None:
-    """Start this program again with the library before all others, unless that is done."""
+def start_again_with_shim() -> None:
+    """Start this program again with the library before all others, unless that is done. Call it first."""
     if LIBRARY in os.environ:
+        atexit.register(shutil.rmtree, Path(os.environ[LIBRARY]).parent)
         return
-    library = folder / "faults.so"
+    library = Path(tempfile.mkdtemp(), "faults.so")
     command = ["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-ldl"]
     subprocess.run(command, check=True)
     environment = os.environ | {LIBRARY: str(library), "LD_PRELOAD": str(library), "OMP_NUM_THREADS": "1"}
