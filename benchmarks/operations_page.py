@@ -74,6 +74,33 @@ def failed(run: dict[str, Any]) -> int:
     return sum(n for status, n in run["statuses"].items() if status not in ("200", "429"))
 
 
+def soak_words() -> str:
+    found = results("soak.json")
+    server, desk = found["server"], found["desk"]
+    saved, exported = (sum(desk[f"verdicts_{how}"].values()) for how in ("acknowledged", "exported"))
+    replaced = f"a model replaced {server['models_saved']} times"
+    return f"""Server and desk together for {found["minutes"]:.0f} minutes under mixed load: calls of 1 to 1,000 texts,
+explanations, {replaced}, clients that leave, read slowly, stay silent or send no HTTP,
+and a log that is read slowly, then for a minute not at all (`python -m benchmarks.soak`):
+
+{soak_table(server, desk)}
+
+Of {server["answers_compared"]:,} scores {server["answers_swapped"]} were another text's or another model's (largest
+difference to the offline score {server["largest_difference"]:.0e}). Of {saved:,} verdicts that the desk acknowledged
+{exported:,} are in its last export. The log dropped {server["log"]["dropped_as_counted"]:,} lines."""
+
+
+def soak_table(*both: dict[str, Any]) -> str:
+    rows = [
+        ["requests", *(f"{one['requests']:,}" for one in both)],
+        ["answers with 5xx", *(str(one["server_errors"]) for one in both)],
+        ["memory, middle third", *(f"{one['memory_mb']['middle_third']:,.0f} MB" for one in both)],
+        ["memory, last third", *(f"{one['memory_mb']['last_third']:,.0f} MB" for one in both)],
+        ["seconds from SIGTERM to the end, with explanations waiting", *(f"{one['stop_seconds']:.1f}" for one in both)],
+    ]
+    return table(["", "server", "desk"], rows)
+
+
 def attack_words(name: str, what: str, then: str = "scored") -> str:
     found: dict[str, Any] = results(name)
     outcomes = found["outcomes"]
@@ -146,6 +173,8 @@ def figures() -> str:
     projects = attack_words("attacks_projects.json", "damaged and hostile projects", "opened")
     bits = results("attacks_projects.json")["kinds"]["one bit"]
     return f"""{served_words()}
+
+{soak_words()}
 
 - {models}
 - {tables}

@@ -295,6 +295,22 @@ def test_the_server_keeps_its_bars() -> None:
     assert served["memory"]["last_third_mb"] < 1.03 * served["memory"]["first_third_mb"]
 
 
+def test_the_soak_swaps_nothing_and_stops_in_time() -> None:
+    found = json.loads((RESULTS / "soak.json").read_text())
+    server, desk = found["server"], found["desk"]
+    assert found["minutes"] >= 30
+    for one in (server, desk):
+        assert one["server_errors"] == 0
+        assert one["memory_mb"]["last_third"] < 1.03 * one["memory_mb"]["middle_third"]
+        assert (one["exit_code"], one["stop_seconds"] < 10) == (0, True)
+        assert one["statuses"]["slow_reader"].keys() <= {"200", "429"}
+    assert server["answers_compared"] > 10_000
+    assert (server["answers_swapped"], server["flags_that_differ"], server["versions_seen"]) == (0, 0, 2)
+    assert server["log"].get("broken", 0) == 0
+    assert desk["verdicts_acknowledged"] == desk["verdicts_exported"]
+    assert desk["statuses"]["stranger"].keys() == {"403"}
+
+
 def test_a_cluster_gives_what_one_machine_gives() -> None:
     jobs = json.loads((RESULTS / "cluster.json").read_text())["jobs"]
     compared = [run for job in jobs for run in job["results"] if "rows_compared" in run]
