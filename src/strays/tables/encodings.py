@@ -21,6 +21,9 @@ MARKS = {
 }
 # How many bytes tell what a file is, at least and at most.
 FEWEST, MOST_BYTES = 8, 4096
+# How many bytes of a line, or what share of NULs in it, tell that it is in another encoding than the lines before it: a
+# short line may hold some by itself.
+FEWEST_OF_LINE, NULS_OF_LINE = 32, 0.4
 # The share of first or second bytes that are below a space, as those of most alphabets are in UTF-16, from which it is
 # that, and by how much it must be the larger share of the two.
 SHARE, LARGER = 0.5, 0.2
@@ -79,7 +82,8 @@ def not_utf8(place: str, error: UnicodeDecodeError) -> DataError:
 
 def check_nul(place: str, line: bytes, *, warn: bool) -> None:
     """Raise for a line with a NUL in it that is in UTF-16, and else, if asked to, warn of the NUL."""
-    if encoding_of(line[:MOST_BYTES]):  # which of them is uncertain: the line before ends inside a character
+    tells = len(line) >= FEWEST_OF_LINE or line.count(0) >= NULS_OF_LINE * len(line)
+    if tells and encoding_of(line[:MOST_BYTES]):  # which of them is uncertain: the line before ends inside a character
         raise DataError(
             f"{place}: is in UTF-16 or UTF-32, and what is before it is not; write the whole file as UTF-8. Some "
             "programs append to a file in another encoding than it has"

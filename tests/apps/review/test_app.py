@@ -125,6 +125,7 @@ def test_a_session_from_the_first_text_to_the_saved_model(open_local: OpenLocal,
 
 
 @pytest.mark.filterwarnings("ignore:.*longer than the encoder")
+@pytest.mark.filterwarnings("ignore:.*holds a NUL")
 def test_explanations_fit_the_text_as_javascript_counts(open_local: OpenLocal, tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
     file.write_text("".join(json.dumps({"text": text}) + "\n" for text in [*farm_texts(40), *HOSTILE]))

@@ -176,7 +176,7 @@ def test_a_verdict_during_a_fit_that_fails_counts_for_the_next(tmp_path: Path, m
     desk = make_desk(tmp_path / "x.strays")
     learn: Callable[..., Any] = desk.learner.learn
 
-    def fail(labels: Any) -> Any:
+    def fail(labels: Any, searched: Any) -> Any:
         desk.judge([6], "anomaly", "ada", "a")
         raise MemoryError("too little")
 

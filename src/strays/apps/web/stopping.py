@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -61,11 +60,13 @@ def run_until_stopped(server: LimitedServer, bound: socket.socket, log: Log, fin
         # Not by returning: the interpreter would wait for every thread, and then take long to tidy up.
         os._exit(130 if server.interrupted else 1 if server.failure else 0)
 
+    has_stopped = threading.Event()
+
     def end_in_time() -> None:
         server.stopping.wait()
-        time.sleep(END_SECONDS)
-        log.write("abandoned", "warning", after_seconds=END_SECONDS)
-        end()
+        if not has_stopped.wait(END_SECONDS):
+            log.write("abandoned", "warning", after_seconds=END_SECONDS)
+            end()
 
     threading.Thread(target=end_in_time, name="strays-deadline", daemon=True).start()
     # When it is done, uvicorn raises the signal again; and one that comes before uvicorn handles it is not lost.
@@ -77,5 +78,6 @@ def run_until_stopped(server: LimitedServer, bound: socket.socket, log: Log, fin
         signal.signal(signal.SIGTERM, before)
         finish()
     if server.failure:
+        has_stopped.set()
         raise server.failure
     end()

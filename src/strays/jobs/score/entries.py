@@ -52,7 +52,7 @@ def to_line(entry: dict[str, Any]) -> bytes:
     r"""An entry as a line with its check sum.
 
     >>> to_line({"rows": 2})
-    b'{"rows": 2, "check": "1b1eec4ba5c93e8e"}\n'
+    b'{"rows": 2, "check": "0a11eab88e4d8540"}\n'
     """
     body = json.dumps(entry)
     check = hashlib.blake2b(body.encode(), digest_size=8).hexdigest()
