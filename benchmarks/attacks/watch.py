@@ -44,7 +44,7 @@ CODE = tuple(
     )
 )
 SYSTEM = ("/dev/null", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/sys/", "/usr/share/zoneinfo/")
-OF_THIS_PROCESS = ("status", "mounts", "cgroup", "stat", "statm", "mountinfo", "clear_refs")
+OF_THIS_PROCESS = ("status", "mounts", "cgroup", "stat", "statm", "mountinfo", "maps", "clear_refs")
 # Events that name paths, and at which place among their arguments.
 READS = {"sqlite3.connect": 0}
 WRITES = {

@@ -21,6 +21,7 @@ from strays.engines import RayEngine
 from strays.engines.ray.connection import on_loopback
 from strays.errors import ClusterError, DataError, StraysWarning
 from strays.jobs.score import ScoreSummary
+from strays.jobs.score.part_files import path_aside
 from tests.conftest import farm_texts
 from tests.jobs.score.standin import Estimating, StandIn, Stop, everything_in, rows, run, stop, when_done, write
 
@@ -122,7 +123,7 @@ def test_a_node_killed_midway_loses_and_doubles_nothing(two_nodes, folder: Path,
     third = two_nodes.one_more()
 
     def kill() -> None:
-        (tmp_path / "out" / f".b-00003.parquet.{os.getppid()}.part").write_text("half")  # as a killed worker leaves it
+        path_aside(tmp_path / "out", "b-00003.parquet").write_text("half")  # as a killed worker leaves it
         two_nodes.remove_node(third, allow_graceful=False)
 
     with pytest.warns(StraysWarning, match="lost a worker"):
