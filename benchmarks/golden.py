@@ -184,7 +184,7 @@ def _serve(golden: Golden) -> None:
 def _review(golden: Golden) -> None:
     """What the desk asks first, and the labels that come of a few verdicts."""
     process, link = _started(golden, "review", "pile.csv", "--no-browser", "--port", "0")
-    base, _, token = link.partition("/?token=")
+    base, token = re.split("/[?#]token=", link)  # a query in 0.1
     bearer = {"authorization": f"Bearer {token}"}
     try:
         asked = "/api/queue?client=c&n=6"

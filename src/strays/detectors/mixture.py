@@ -96,8 +96,8 @@ def _octaves(ratio: float) -> float:
 
 def _auc(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """For each row of scores the percentage of normals below an anomaly; ties count half."""
-    out = np.empty(len(normals))
+    out, shares = np.empty(len(normals)), counts / counts.sum()
     for i, (normal, anomaly) in enumerate(zip(np.sort(normals), anomalies, strict=True)):
         below = np.searchsorted(normal, anomaly, "left") + np.searchsorted(normal, anomaly, "right")
-        out[i] = 50 * np.average(below, weights=counts) / len(normal)
+        out[i] = 50 * (below @ shares) / len(normal)
     return out

@@ -20,6 +20,8 @@ from threadpoolctl import ThreadpoolController
 FEW = 1000
 # More threads than this would take much memory for little.
 MOST_THREADS = 16
+# Fewer blocks than this are done before threads have begun.
+FEW_BLOCKS = 8
 
 
 def in_blocks(score: Callable[[np.ndarray], np.ndarray], X: np.ndarray, at_once: int) -> np.ndarray:
@@ -30,7 +32,7 @@ def in_blocks(score: Callable[[np.ndarray], np.ndarray], X: np.ndarray, at_once:
     """
     blocks = [X[start : start + at_once] for start in range(0, len(X), at_once)]
     n_threads = min(len(blocks), _NUMPY.threads(), MOST_THREADS)
-    if n_threads <= 1:
+    if n_threads <= 1 or len(blocks) < FEW_BLOCKS:
         return np.concatenate([score(block) for block in blocks])
     # Each thread multiplies on its own: what is between the products would otherwise have one thread.
     with _NUMPY, ThreadPoolExecutor(n_threads) as pool:
