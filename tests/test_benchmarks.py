@@ -401,7 +401,7 @@ def test_ten_examples_find_the_rest() -> None:
 
 
 def test_more_labels_do_not_hurt() -> None:
-    """On average over the piles. Single ones do lose: trial abstracts, where ranking is hardly better than chance."""
+    """On average over the piles. Single ones may lose where ranking is hardly better than chance."""
     from benchmarks.more_labels import LOOKS, RESULT
 
     from strays.studies.rows import RowFile
