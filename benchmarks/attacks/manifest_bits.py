@@ -9,7 +9,6 @@ that nobody disturbed. A file of somebody else's, named like a part, must stay a
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import tempfile
 import warnings
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.attacks.bits import flip_one, options
 from benchmarks.attacks.tables import StandIn
 from benchmarks.common import machine, write_json
 from strays.engines.local import LocalEngine
@@ -117,21 +117,14 @@ def flip_bits(root: Path, n: int, seed: int) -> Counter[str]:
         place = root / "case"
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(case.begun, place)
-        manifest = next(place.rglob(NAME))
-        data = bytearray(manifest.read_bytes())
-        bit = int(rng.integers(8 * len(data)))
-        data[bit // 8] ^= 1 << bit % 8
-        manifest.write_bytes(data)
+        flip_one(next(place.rglob(NAME)), rng)
         came[case.run(place)] += 1
     return came
 
 
 def main() -> None:
     """Flip bits, write what became of them."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--n", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
+    args = options(__doc__)
     with tempfile.TemporaryDirectory() as root:
         came = flip_bits(Path(root), args.n, args.seed)
     print(dict(came))

@@ -7,7 +7,6 @@ A bit of the config or of the arrays, drawn by turns, in a model of every detect
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import tempfile
 from collections import Counter
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.attacks.bits import flip_one, options
 from benchmarks.attacks.saved import CASCADE, ENCODER, ODD, TEXTS, save_all
 from benchmarks.common import machine, write_json
 from strays.errors import ModelError
@@ -45,11 +45,7 @@ def flip_bits(root: Path, n: int, seed: int, names: list[str] | None = None) -> 
         folder = folders[int(rng.integers(len(folders)))]
         case = root / "case" / folder.name
         shutil.copytree(folder, case, dirs_exist_ok=True)
-        path = case / (CONFIG, ARRAYS)[i % 2]
-        data = bytearray(path.read_bytes())
-        bit = int(rng.integers(8 * len(data)))
-        data[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(data)
+        flip_one(case / (CONFIG, ARRAYS)[i % 2], rng)
         try:
             came["same" if result_of(case) == right[folder.name] else "other"] += 1
         except ModelError:
@@ -59,10 +55,7 @@ def flip_bits(root: Path, n: int, seed: int, names: list[str] | None = None) -> 
 
 def main() -> None:
     """Fit the models, flip bits, write what became of them."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--n", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
+    args = options(__doc__)
     with tempfile.TemporaryDirectory() as root:
         save_all(Path(root))
         came = flip_bits(Path(root), args.n, args.seed)

@@ -100,6 +100,10 @@ class ComparedRows:
         D += (grid**2).sum(axis=1, keepdims=True)
         return np.maximum(D, 0, out=D)
 
+    def k_nearest(self, X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Like `nearest`, where the other distances are of no use."""
+        return self.nearest(X, self.squared_distances(self.placed(X)), k)
+
     def nearest(self, X: np.ndarray, D: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Distances of rows X to the k nearest rows compared with, nearest first, and which these are: both (rows, k).
 

@@ -70,9 +70,7 @@ class LocalOutlierFactor(Detector):
 
     def _score_block(self, X: np.ndarray) -> np.ndarray:
         X = X.astype(self.rows_.dtype, copy=False)
-        compared = _COMPARED.of(self)
-        D = compared.squared_distances(compared.placed(X))
-        distance, neighbor = compared.nearest(X, D, self._k)
+        distance, neighbor = _COMPARED.of(self).k_nearest(X, self._k)
         return self.lrd_[neighbor].mean(axis=1) / self._density(distance, neighbor)
 
 

@@ -77,9 +77,7 @@ class NearestNormals(Detector):
 
     def _score_block(self, X: np.ndarray) -> np.ndarray:
         X = X.astype(self.rows_.dtype, copy=False)
-        compared = _COMPARED.of(self)
-        D = compared.squared_distances(compared.placed(X))
-        distance, which = compared.nearest(X, D, self._k)
+        distance, which = _COMPARED.of(self).k_nearest(X, self._k)
         copy = distance[:, 0] <= np.maximum(self.radius_[which[:, 0]], EQUAL * lengths(X))
         return np.where(copy, self.left_out_[which[:, 0]], distance.mean(axis=1))
 
