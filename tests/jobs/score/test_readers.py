@@ -53,17 +53,8 @@ def test_polars(scored: tuple[str, int]) -> None:
     assert sorted(polars.read_parquet(path, use_pyarrow=True)["id"]) == sorted(ALL[:n])
 
 
-@pytest.mark.process
-def test_spark(scored: tuple[str, int]) -> None:
+def test_spark(scored: tuple[str, int], spark) -> None:
     """Spark, like all that lists files as Hadoop does, skips names that start with _ or with a full stop."""
-    sql = pytest.importorskip("pyspark.sql", reason="needs Spark: pip install 'strays[spark]'")
     path, n = scored
-    try:
-        spark = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", False).getOrCreate()
-    except Exception as error:
-        pytest.skip(f"Spark does not start here: {error}")
-    try:
-        frame = spark.read.option("recursiveFileLookup", True).parquet(path)
-        assert sorted(row["id"] for row in frame.select("id").collect()) == sorted(ALL[:n])
-    finally:
-        spark.stop()
+    frame = spark.read.option("recursiveFileLookup", True).parquet(path)
+    assert sorted(row["id"] for row in frame.select("id").collect()) == sorted(ALL[:n])

@@ -136,15 +136,21 @@ export const desk = {
   set who(name) { keep(localStorage, "strays-who", name.trim()); },
 };
 
-// A tab that was duplicated brings a copy of the other's name: the older one keeps it.
-const born = Date.now() + Math.random();
-const tabs = new BroadcastChannel("strays-tabs");
-tabs.onmessage = (/** @type {MessageEvent<{ client: string, born: number }>} */ { data }) => {
-  if (data.client !== desk.client || data.born === born) return;
-  if (data.born > born) tabs.postMessage({ client: desk.client, born });
-  else { desk.client = ownName(); emit("renamed", undefined); }
-};
-tabs.postMessage({ client: desk.client, born });
+// A tab that was duplicated brings a copy of the other's name. Whoever holds the lock of a name, has it; a page that is
+// loaded again waits until the one before has let go. Without locks (plain http from another machine) both keep it.
+const LETS_GO = 500; // milliseconds
+
+/** @param {string} name */
+const claim = (name) => new Promise((resolve) => {
+  const held = () => { resolve(true); return new Promise(() => {}); }; // until this page is gone
+  navigator.locks.request(`strays-tab ${name}`, { signal: AbortSignal.timeout(LETS_GO) }, held)
+    .catch(() => resolve(false));
+});
+
+/** Resolves once `desk.client` is this tab's own. */
+export const named = (async () => {
+  while (navigator.locks && !await claim(desk.client)) desk.client = ownName();
+})();
 
 const bus = new EventTarget();
 

@@ -203,11 +203,6 @@ on("learnt", () => {
   forgetReasons();
   fetchQueue();
 });
-on("renamed", () => {
-  for (const id of outbox.waiting.flatMap((entry) => entry.ids)) queue.settled.delete(id);
-  outbox.forget();
-  fetchQueue();
-});
 document.addEventListener("past", tellMeanwhile);
 on("outbox", () => { if (!queue.present) draw(); });
 

@@ -162,7 +162,6 @@ export interface Events {
   queue: { queue: QueueAnswer; asked: number };
   reach: { gone: boolean; message?: string; locked?: boolean };
   refused: Entry;
-  renamed: undefined;
   saved: Entry & { kept: number[] };
   settle: number[]; // ids of texts that were judged on this page
   state: { state: State; before: State | null };

@@ -35,11 +35,6 @@ class Outbox {
     return left;
   }
 
-  forget() {
-    this.waiting = [];
-    this._changed();
-  }
-
   /**
    * Unless `too`, texts that are judged by the time it arrives keep their verdicts.
    * @param {number[]} ids

@@ -1,5 +1,5 @@
 // The page as a whole: views, keys, and asking the desk how things stand.
-import { desk, emit, get, on, setState, troubleOf } from "./api.js";
+import { desk, emit, get, named, on, setState, troubleOf } from "./api.js";
 import * as browse from "./browse.js";
 import * as map from "./desk_map.js";
 import "./dialogs.js";
@@ -110,6 +110,7 @@ let timer = 0;
 async function watch() {
   clearTimeout(timer);
   if (document.hidden) return;
+  await named;
   const asked = performance.now();
   try {
     /** @type {State} */
