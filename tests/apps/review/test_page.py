@@ -248,6 +248,9 @@ def test_a_refit_changes_what_comes_and_never_the_present_text(page: Page) -> No
     until(page, f"document.getElementById('learning').textContent.startsWith('learnt from {labels} ')")
     page.wait_for_timeout(500)  # for what comes next
     assert (present(page), page.locator("#judge .text").inner_text()) == (there, text)
+    now = ask(page, f"/api/texts/{there}")  # what the new model says of it
+    facts = page.locator("#judge .facts").inner_text()
+    assert (f"score {now['anomaly_score']:.2f}" in facts, f"rank {now['rank']:,}" in facts) == (True, True)
     press(page, "kkkk")
     after = upcoming(page)
     assert after[:5] == ahead[5:10]

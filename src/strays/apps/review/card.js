@@ -137,7 +137,7 @@ export class Card {
     const words = [why.what_is_odd, why.copies].filter(Boolean).join("; ");
     this.reason.replaceChildren(...(words ? [bdi(sentence(words))] : []));
     near(this.normals, why.nearest_normals, "No other text is known to be normal.");
-    near(this.anomalies, why.nearest_anomalies, "None is known yet.");
+    near(this.anomalies, why.nearest_anomalies, "The model has not learnt of any yet.");
   }
 }
 

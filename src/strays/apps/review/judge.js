@@ -99,6 +99,14 @@ function noteLast(verdict, text, n, unsaved) {
   note("Last: ", badge(verdict, unsaved), text, n);
 }
 
+/**
+ * @param {Card} on
+ * @param {Item} item
+ */
+function show(on, item) {
+  on.show(item, { note: queue.at > 0 ? `Looking ahead, ${queue.at} further on. ${whyAsked(item)}` : "" });
+}
+
 export function draw() {
   const item = queue.present;
   emit("present", item);
@@ -111,8 +119,7 @@ export function draw() {
     place.replaceChildren();
     card = new Card(place);
   }
-  const words = queue.at > 0 ? `Looking ahead, ${queue.at} further on. ${whyAsked(item)}` : "";
-  card.show(item, { note: words });
+  show(card, item);
   tellMeanwhile();
   const next = queue.items[queue.at + 1];
   // The next one's explanation, once this one's is here: the one being read comes first.
@@ -202,7 +209,20 @@ on("undone", async ({ ids, verdict, text = "" }) => {
 on("learnt", () => {
   forgetReasons();
   fetchQueue();
+  renew();
 });
+
+/** The text being read stays, with what the new model says of it. */
+async function renew() {
+  const item = queue.present;
+  if (!item) return;
+  /** @type {TextAnswer} */
+  let now;
+  try { now = await get(`/api/texts/${item.id}`); } catch { return; }
+  const { anomaly_score, p_value, flagged, rank } = now;
+  Object.assign(item, { anomaly_score, p_value, flagged, rank });
+  if (card && queue.present === item) show(card, item);
+}
 document.addEventListener("past", tellMeanwhile);
 on("outbox", () => { if (!queue.present) draw(); });
 

@@ -32,11 +32,13 @@ function drawNumbers() {
   count.replaceChildren(strong(number(judged)), " judged", soft(rest));
   const about = state.n_open ? state.hidden : null; // nothing can hide where all is judged
   hidden.replaceChildren(strong(number(state.judged.anomaly + pending("anomaly")), "is-anomaly"), " found");
+  hidden.title = "";
   if (about) {
     const [estimate, low, high] = [about.estimate, about.low, about.high].map((n) => number(Math.max(0, n)));
     hidden.append(soft(about.high < 0.5 ? ", probably all there are" : `, about ${estimate} more (${low} to ${high})`));
   } else if (state.n_open && state.no_estimate) {
     hidden.append(soft(`; no estimate of how many more yet: ${state.no_estimate}`));
+    hidden.title = state.no_estimate; // there may be no room for all of it
   }
   if (state.refitting) {
     const n = state.judged.normal + state.judged.anomaly + state.given.normal + state.given.anomaly;

@@ -218,7 +218,7 @@ export function rowName([name], most = 60) {
   if (!name) return [];
   const line = name.replace(/\s+/g, " ");
   const short = line.length <= most ? line : `${cut(line, most >> 1)}…${line.slice(-(most >> 1))}`;
-  return [make("span", { class: "name" }, bdi(short)), " "];
+  return [make("span", { class: "name" }, /^\d+$/.test(short) ? "id " : "", bdi(short)), " "];
 }
 
 /** @param {string | null | undefined} words */
