@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from strays.encoders.runtimes import onnx_format
 from strays.encoders.settings import EncoderSettings, first_position
 
 # Raise it when a graph of the same weights changes: stored graphs and int8 embeddings belong to one version.
@@ -29,6 +30,7 @@ GRAPH_VERSION = 1
 # A graph in one piece cannot be larger than 2 GB.
 MOST_BYTES = 1.9e9
 OPSET = 19
+INPUTS = ("input_ids", "attention_mask")
 MICROSOFT = "com.microsoft"
 # RoBERTa's layers are BERT's.
 MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
@@ -112,24 +114,20 @@ class _Graph:
 
     def __init__(self, weights: Mapping[str, np.ndarray], dimension: int, int8: bool) -> None:
         self.weights, self.dimension, self.int8 = weights, dimension, int8
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
+        self.nodes: list[bytes] = []
+        self.constants: list[bytes] = []
 
     def __getitem__(self, name: str) -> np.ndarray:
         return np.asarray(self.weights[name], dtype=np.float32)
 
     def op(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        from onnx import helper
-
         name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], domain=domain, **attributes))
+        self.nodes.append(onnx_format.node(kind, inputs, name, domain, **attributes))
         return name
 
     def constant(self, value: np.ndarray | np.generic) -> str:
-        from onnx import numpy_helper
-
         name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
+        self.constants.append(onnx_format.constant(name, np.asarray(value)))
         return name
 
     def scalar(self, value: float) -> str:
@@ -178,12 +176,7 @@ class _Graph:
         return self.op("Mul", self.op("MatMulIntegerToFloat", *factors, domain=MICROSOFT), x.scale)
 
     def serialize(self, embedding: str) -> bytes:
-        from onnx import TensorProto, helper
-
-        value = helper.make_tensor_value_info
-        inputs = [value(name, TensorProto.INT64, ["texts", "tokens"]) for name in ("input_ids", "attention_mask")]
-        output = value("embedding", TensorProto.FLOAT, ["texts", self.dimension])
-        self.nodes.append(helper.make_node("Identity", [embedding], ["embedding"]))
-        graph = helper.make_graph(self.nodes, "bert", inputs, [output], self.constants)
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]
-        return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString())
+        inputs = [onnx_format.tensor_info(name, "int64", ("texts", "tokens")) for name in INPUTS]
+        output = onnx_format.tensor_info("embedding", "float32", ("texts", self.dimension))
+        nodes = [*self.nodes, onnx_format.node("Identity", [embedding], "embedding")]
+        return onnx_format.model("bert", nodes, self.constants, inputs, [output], {"": OPSET, MICROSOFT: 1})

@@ -34,8 +34,8 @@ CLOSE_ENOUGH = 0.99
 
 
 def available() -> bool:
-    """Whether the packages are installed."""
-    return all(find_spec(name) is not None for name in ("onnx", "onnxruntime"))
+    """Whether ONNX Runtime is installed."""
+    return find_spec("onnxruntime") is not None
 
 
 @dataclass(frozen=True)
