@@ -1,6 +1,7 @@
 """Embeddings (and labels) in, anomaly scores out. One method, one file.
 
     array_spec, sampling, threads, kernel_ridge, mixture    tools that know no detector
+    estimator, limits                                       scikit-learn's protocol, and what parameters may be
     exact                                                   products that are the same in any batch: scores rest on it
     copies, set_aside                                       which rows are better not compared with
     base                                                    Detector: what every method promises

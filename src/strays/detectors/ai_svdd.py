@@ -20,10 +20,10 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from strays.detectors import network
-from strays.detectors.base import COUNT, generator
+from strays.detectors.base import generator
+from strays.detectors.limits import COUNT, Interval, StrOptions
 from strays.detectors.sphere import SphereDetector, paper_settings
 from strays.errors import DataError
 

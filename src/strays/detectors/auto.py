@@ -25,17 +25,17 @@ from numbers import Integral
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from strays.detectors import mixture
 from strays.detectors.array_spec import WHOLE, ArraySpec
 from strays.detectors.auto_features import AutoFeatures
 from strays.detectors.auto_in_words import in_words
 from strays.detectors.auto_parts import PARTS, fit_parts
-from strays.detectors.base import COUNT, EMBEDDED, FOUND, Detector
+from strays.detectors.base import EMBEDDED, FOUND, Detector
 from strays.detectors.copies import find_groups, outskirts, unit_of_length
 from strays.detectors.exact import ComparedRows, Prepared, placed, weighted_sums
 from strays.detectors.found_by_search import first_weights, weights_of_known
+from strays.detectors.limits import COUNT, Interval
 from strays.detectors.sampling import different, evenly, evenly_by_label
 from strays.detectors.set_aside import set_aside
 from strays.detectors.threads import few_threads

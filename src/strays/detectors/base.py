@@ -17,21 +17,15 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from strays.detectors.array_spec import FLOATS, LARGEST_EMBEDDED, WHOLE, ArraySpec, check_arrays
+from strays.detectors.estimator import Estimator
+from strays.detectors.limits import FLAG_RATE, Limit, check_params
 from strays.errors import DataError, StraysWarning
 
-FLAG_RATE = Interval(Real, 0, 0.5, closed="neither")
-COUNT = Interval(Integral, 1, None, closed="left")
-POSITIVE = Interval(Real, 0, None, closed="neither")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 # The label of an anomaly that was found by judging the highest-scoring rows.
 FOUND = -2
 # Rows kept to compare with, as many as there are features wide.
@@ -39,7 +33,7 @@ EMBEDDED = ArraySpec(("n", "d"), FLOATS, -LARGEST_EMBEDDED, LARGEST_EMBEDDED, fe
 _COMMON_STATE = {"offset_": ArraySpec(), "n_features_in_": ArraySpec((), WHOLE, low=1, high=2**31)}
 
 
-class Detector(OutlierMixin, BaseEstimator, ABC):
+class Detector(Estimator, ABC):
     """Base of all detectors. They all take `flag_rate`: the share of presumed normal training rows `predict` flags.
 
     >>> from dataclasses import dataclass
@@ -55,8 +49,9 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     array([ 1, -1])
     """
 
-    # Limits of the parameters, in scikit-learn's form; checked in fit, since constructors only store.
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"flag_rate": [FLAG_RATE]}
+    _estimator_type: ClassVar[str] = "outlier_detector"
+    # Limits of the parameters; checked in fit, since constructors only store.
+    _parameter_constraints: ClassVar[dict[str, list[Limit]]] = {"flag_rate": [FLAG_RATE]}
     # Fitted attributes, arrays or lists of arrays, from which anomaly_score follows. In shapes "d" is the number of
     # features, and the name of a number in the state is that number.
     _state: ClassVar[dict[str, ArraySpec | list[ArraySpec]]] = {}
@@ -74,10 +69,10 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
 
         -2 is an anomaly that was found by judging the highest-scoring rows, as at the review desk.
         """
-        self._validate_params()
+        self._check_params()
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a fit that fails leaves nothing to score with
-        X = self._checked_rows(X, ensure_min_samples=2)
+        X = self._checked_rows(X, fewest=2)
         y = check_labels(y, len(X))
         normals = X[y >= 0]
         if (normals == normals[0]).all():
@@ -104,8 +99,8 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
 
     def anomaly_score(self, X: Any, *, device: str = "cpu") -> np.ndarray:
         """One float for each row; higher is odder. Detectors that can use a GPU compute on `device`, a torch device."""
-        check_is_fitted(self)
-        X = self._checked_rows(X, reset=False)
+        self._require_fitted()
+        X = self._checked_rows(X)
         with np.errstate(all="ignore"):  # what comes of an overflow is noticed below
             scores = np.asarray(self._anomaly_score_on(device, X), dtype=np.float64)
         if not np.isfinite(scores).all():
@@ -133,7 +128,7 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
 
     def get_state(self) -> dict[str, np.ndarray]:
         """The fitted state as named arrays; a list of arrays becomes name.0, name.1, ..."""
-        check_is_fitted(self)
+        self._require_fitted()
         state: dict[str, np.ndarray] = {}
         for name in (*self._state, *_COMMON_STATE):
             value = getattr(self, name)
@@ -145,7 +140,7 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> Self:
         """Become fitted from what get_state gave; an error where parameters or arrays could not come from a fit."""
-        self._validate_params()
+        self._check_params()
         expected = self._state | _COMMON_STATE
         flat: dict[str, ArraySpec] = {}
         for name, array in expected.items():
@@ -166,9 +161,37 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     def _check_state(self) -> None:
         """Raise ModelError where a state that is right array by array makes no sense as a whole."""
 
-    def _checked_rows(self, X: Any, **options: Any) -> np.ndarray:
-        # In C order, as a sum along a row is then the same whatever array the row comes from.
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False, **options)
+    def _check_params(self) -> None:
+        check_params(self.get_params(deep=False), self._parameter_constraints, type(self).__name__)
+
+    def _require_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            from sklearn.utils.validation import check_is_fitted
+
+            check_is_fitted(self)  # raises the error that scikit-learn's users expect
+
+    def _checked_rows(self, X: Any, fewest: int | None = None) -> np.ndarray:
+        """Rows as a float array in C order, as a sum along a row is then the same whatever array the row comes from.
+
+        In a fit there is a number of rows that are the `fewest`. An array of floats is looked at here; scikit-learn
+        is imported for whatever else there is, and for its messages.
+        """
+        plain = type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.ndim == 2
+        if plain and fewest and len(X) >= fewest and X.shape[1]:
+            X, self.n_features_in_ = np.ascontiguousarray(X), X.shape[1]
+        elif (
+            plain
+            and not fewest
+            and len(X)
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+        ):
+            X = np.ascontiguousarray(X)
+        else:
+            from sklearn.utils.validation import validate_data
+
+            options = {"ensure_min_samples": fewest} if fewest else {"reset": False}
+            X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False, **options)
         bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
         if len(bad):
             raise DataError(f"X[{bad[0]}] contains NaN or infinity ({len(bad)} such rows); expected finite numbers")
@@ -199,7 +222,10 @@ def check_labels(y: Any, n: int) -> np.ndarray:
     """
     if y is None:
         return np.zeros(n, dtype=np.int8)
-    y = column_or_1d(y)
+    if type(y) is not np.ndarray or y.ndim != 1:
+        from sklearn.utils.validation import column_or_1d
+
+        y = column_or_1d(y)
     y = y.astype(np.int8) if y.dtype.kind == "b" else y
     if y.dtype.kind not in "iuf":
         raise DataError(

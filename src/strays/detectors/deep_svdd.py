@@ -18,7 +18,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from strays.detectors import network
-from strays.detectors.base import COUNT, NOT_NEGATIVE, generator
+from strays.detectors.base import generator
+from strays.detectors.limits import COUNT, NOT_NEGATIVE
 from strays.detectors.sphere import SphereDetector, paper_settings
 
 # Appendix, "Parameter tuning": hidden size, latent size and batch size chosen for each experiment; lambda is 1e-4.

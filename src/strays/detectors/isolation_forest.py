@@ -13,11 +13,10 @@ from numbers import Real
 from typing import ClassVar
 
 import numpy as np
-from sklearn import ensemble
-from sklearn.utils._param_validation import Interval
 
 from strays.detectors.array_spec import WHOLE, ArraySpec
-from strays.detectors.base import COUNT, Detector
+from strays.detectors.base import Detector
+from strays.detectors.limits import COUNT, RANDOM_STATE, Interval
 from strays.errors import ModelError
 
 
@@ -64,7 +63,7 @@ class IsolationForest(Detector):
         "n_estimators": [COUNT],
         "max_samples": [COUNT],
         "max_features": [Interval(Real, 0, 1, closed="right")],
-        "random_state": ["random_state"],
+        "random_state": [RANDOM_STATE],
     }
     _state: ClassVar = {
         "left_": ArraySpec(("nodes",), WHOLE, low=0),
@@ -77,6 +76,8 @@ class IsolationForest(Detector):
     }
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        from sklearn import ensemble
+
         X = X[y >= 0]
         m = min(self.max_samples, len(X))
         forest = ensemble.IsolationForest(

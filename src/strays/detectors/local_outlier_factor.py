@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from sklearn import neighbors
 
 from strays.detectors.array_spec import ArraySpec
-from strays.detectors.base import COUNT, EMBEDDED, Detector
+from strays.detectors.base import EMBEDDED, Detector
 from strays.detectors.exact import ComparedRows, Prepared, rows_at_once
+from strays.detectors.limits import COUNT
 from strays.detectors.threads import in_blocks
 
 
@@ -51,8 +51,10 @@ class LocalOutlierFactor(Detector):
     _state: ClassVar = {"rows_": EMBEDDED, "k_distance_": ArraySpec(("n",), low=0), "lrd_": ArraySpec(("n",), low=0)}
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        from sklearn.neighbors import NearestNeighbors
+
         self.rows_ = X[y >= 0]
-        index = neighbors.NearestNeighbors(n_neighbors=self._k, algorithm="brute").fit(self.rows_)
+        index = NearestNeighbors(n_neighbors=self._k, algorithm="brute").fit(self.rows_)
         distance, neighbor = index.kneighbors()  # of the training rows themselves, each without itself
         self.k_distance_ = distance[:, -1].astype(np.float64)
         self.lrd_ = self._density(distance, neighbor)

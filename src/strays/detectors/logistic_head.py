@@ -15,8 +15,9 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from strays.detectors.array_spec import ArraySpec
-from strays.detectors.base import POSITIVE, Detector
+from strays.detectors.base import Detector
 from strays.detectors.exact import lengths, weighted_sums
+from strays.detectors.limits import POSITIVE
 
 
 @dataclass(eq=False, repr=False)

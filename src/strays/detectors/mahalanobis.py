@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from sklearn.covariance import ledoit_wolf
 
 from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import Detector
@@ -44,6 +43,8 @@ class Mahalanobis(Detector):
     _state: ClassVar = {"center_": ArraySpec(("d",)), "whitening_": ArraySpec(("d", "d"))}
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        from sklearn.covariance import ledoit_wolf
+
         X = X[y >= 0].astype(np.float64)
         self.center_ = X.mean(axis=0)
         S, _ = ledoit_wolf(X - self.center_, assume_centered=True)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from sklearn import neighbors
 
 from strays.detectors.array_spec import ArraySpec
-from strays.detectors.base import COUNT, EMBEDDED, Detector
+from strays.detectors.base import EMBEDDED, Detector
 from strays.detectors.copies import EQUAL, find_groups, unit_of_length
 from strays.detectors.exact import ComparedRows, Prepared, lengths, rows_at_once
+from strays.detectors.limits import COUNT
 from strays.detectors.threads import in_blocks
 
 
@@ -64,7 +64,9 @@ class NearestNormals(Detector):
         self.left_out_ = self._left_out()
 
     def _left_out(self) -> np.ndarray:
-        index = neighbors.NearestNeighbors(n_neighbors=self._k, algorithm="brute").fit(self.rows_)
+        from sklearn.neighbors import NearestNeighbors
+
+        index = NearestNeighbors(n_neighbors=self._k, algorithm="brute").fit(self.rows_)
         distance, _ = index.kneighbors()  # of rows_ themselves, none its own neighbour
         return distance.mean(axis=1).astype(np.float64)
 

@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from sklearn import svm
-from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from strays.detectors.array_spec import ArraySpec
-from strays.detectors.base import POSITIVE, Detector
+from strays.detectors.base import Detector
 from strays.detectors.exact import ComparedRows, Prepared, weighted_sums
+from strays.detectors.limits import POSITIVE, Interval, StrOptions
 from strays.detectors.threads import in_blocks
 
 # Few enough for the caches of a processor.
@@ -82,6 +80,9 @@ class OneClassSVM(Detector):
     }
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        from sklearn import svm
+        from sklearn.metrics.pairwise import rbf_kernel
+
         X = X[y >= 0].astype(np.float64)
         # 'scale' by scikit-learn's definition.
         self.gamma_ = float(1 / (X.shape[1] * (X.var() or 1)) if self.gamma == "scale" else self.gamma)

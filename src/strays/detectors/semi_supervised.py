@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from strays.detectors import network
-from strays.detectors.base import COUNT, POSITIVE, generator
+from strays.detectors.base import generator
+from strays.detectors.limits import COUNT, POSITIVE
 from strays.detectors.sphere import SphereDetector
 
 

@@ -11,12 +11,12 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from strays.detectors import network
 from strays.detectors.array_spec import ArraySpec
-from strays.detectors.base import COUNT, POSITIVE, Detector
+from strays.detectors.base import Detector
 from strays.detectors.exact import Prepared, lengths
+from strays.detectors.limits import COUNT, POSITIVE, RANDOM_STATE, Interval, StrOptions
 from strays.errors import CollapseError, UsageError
 
 
@@ -59,7 +59,7 @@ class SphereDetector(Detector):
         "learning_rate": [POSITIVE],
         "epochs": [COUNT],
         "batch_size": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
+        "random_state": [RANDOM_STATE],
     }
     _state: ClassVar = {
         "weights_": [ArraySpec(("hidden", "d")), ArraySpec(("latent", "hidden"))],

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import clone
 
 from strays.detectors import DETECTORS, Detector, detector_class
 from strays.detectors.base import FOUND
+from strays.detectors.estimator import clone
 from strays.encoders import Encoder, Progress
 from strays.errors import DataError, UsageError
 from strays.model.calibration import MOST_KEPT
@@ -112,7 +112,8 @@ def make_detector(asked: str | Detector, random_state: int | None) -> Detector:
             f"{{detector}} is {asked!r:.80}; must be one of {', '.join(DETECTORS)}, or an object from strays.detectors",
             param="detector",
         )
-    if "random_state" in detector.get_params() and detector.random_state is None:
+    params = detector.get_params()
+    if "random_state" in params and params["random_state"] is None:
         detector.set_params(random_state=random_state)
     return detector
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
 
 from strays.detectors import Detector
+from strays.detectors.estimator import Estimator, clone
 from strays.encoders import Encoder, Progress, load_encoder
 from strays.encoders.base import check_embeddings, without_cache
 from strays.encoders.cut_texts import gather_cut_texts
@@ -32,7 +32,7 @@ from strays.model.scores import RawScores
 from strays.model.scoring import anomaly_scores, embed, identity_of, require_same_encoder
 
 
-class TextOutlierDetector(Calibrated, BaseEstimator):
+class TextOutlierDetector(Calibrated, Estimator):
     """Find the texts that do not belong.
 
     Parameters

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import clone
 
 from strays.detectors import AutoDetector, Detector
 from strays.detectors.base import FOUND
+from strays.detectors.estimator import clone
 from strays.encoders import Encoder
 from strays.model import TextOutlierDetector
 from strays.model.calibration import DEFAULT_THRESHOLD

@@ -11,9 +11,9 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from strays.detectors import Detector
+from strays.detectors.estimator import clone
 from strays.detectors.sampling import evenly
 from strays.jobs.metrics import evaluate, roc_points
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strays.studies.corpora import LabelledCorpus
-from strays.studies.paper.methods import METHODS, Estimator, fit_and_score
+from strays.studies.paper.methods import METHODS, ScoringEstimator, fit_and_score
 from strays.studies.paper.study import Cell, Compute, Setting, Study, check_same_texts, measure
 from strays.studies.protocol import POLLUTIONS, Scenario, pollute, split_at_random
 from strays.studies.rows import Row
@@ -43,7 +43,7 @@ class Comparison(Study):
         digests = {draw: scenario.digest(corpus) for draw, scenario in scenarios.items()}
         check_same_texts(self.file(setting), ("pollution", "seed"), digests)
         # Without pollution all seeds train on the same rows: what no seed changes is fitted once.
-        unpolluted: dict[str, Estimator] = {}
+        unpolluted: dict[str, ScoringEstimator] = {}
 
         def start() -> Compute:
             X = setting.embeddings(corpus, set().union(*(s.rows for s in scenarios.values())))

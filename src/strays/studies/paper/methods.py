@@ -22,7 +22,7 @@ from strays.detectors import (
 from strays.errors import CollapseError
 
 
-class Estimator(Protocol):
+class ScoringEstimator(Protocol):
     """What a method makes: it fits and scores; a higher score is odder."""
 
     def fit(self, X: np.ndarray, y: np.ndarray | None = None) -> Any:
@@ -44,7 +44,7 @@ class Method:
     """
 
     title: str
-    make: Callable[[str, int], Estimator]
+    make: Callable[[str, int], ScoringEstimator]
     printed: str | None = None
     sees_labels: bool = False
     random: bool = True
@@ -104,7 +104,9 @@ CLASSIFIERS = {
 }
 
 
-def fit_and_score(estimator: Estimator, X: np.ndarray, y: np.ndarray | None, *tests: np.ndarray) -> list[np.ndarray]:
+def fit_and_score(
+    estimator: ScoringEstimator, X: np.ndarray, y: np.ndarray | None, *tests: np.ndarray
+) -> list[np.ndarray]:
     """Scores of each test set. A network that collapsed has learnt nothing: its scores are all alike."""
     try:
         estimator.fit(X, y)
