@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.cluster import hierarchy
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
 
 from strays.detectors import AutoDetector, Detector, NearestNormals, copies
-from strays.detectors.copies import find_groups, nearest_others, unit_of_length
+from strays.detectors.copies import connected, find_groups, nearest_others, unit_of_length
 
 DETECTORS = [AutoDetector(), NearestNormals()]
 
@@ -138,6 +142,13 @@ def test_groups_are_those_of_single_linkage() -> None:
     small = np.bincount(label)[1:] < 6
     assert (kept_of[small] == 1).all()
     assert (~groups.kept).sum() >= 15
+
+
+@given(st.integers(1, 40), st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), max_size=60))
+def test_connected_rows_are_scipys_components(n: int, links: list[tuple[int, int]]) -> None:
+    a, b = (np.array([link[side] % n for link in links], dtype=np.intp) for side in (0, 1))
+    graph = coo_array((np.ones(len(a)), (a, b)), shape=(n, n))
+    assert np.array_equal(connected(n, a, b), connected_components(graph, directed=False)[1])
 
 
 def test_rows_with_many_equal_ones_are_still_linked_to_each_other() -> None:

@@ -59,8 +59,12 @@ def test_agrees_with_scikit_learn_and_ignores_row_order(rows, random) -> None:
     labels, scores = (np.array(column) for column in zip(*rows, strict=True))
     if len(set(labels)) < 2:
         return
-    assert auc(labels, scores) == pytest.approx(sk.roc_auc_score(labels < 0, scores))
-    assert mean_average_precision(labels, scores) == pytest.approx(sk.average_precision_score(labels < 0, scores))
+    assert auc(labels, scores) == pytest.approx(sk.roc_auc_score(labels < 0, scores), abs=1e-12)
+    precision = sk.average_precision_score(labels < 0, scores)
+    assert mean_average_precision(labels, scores) == pytest.approx(precision, abs=1e-12)
+    roc, theirs = roc_points(labels, scores), sk.roc_curve(labels < 0, scores, drop_intermediate=False)
+    for found, expected in zip((roc.fpr, roc.tpr, roc.thresholds), theirs, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
     shuffled = random.sample(rows, len(rows))
     labels_2, scores_2 = (np.array(column) for column in zip(*shuffled, strict=True))
     assert evaluate(labels, scores) == evaluate(labels_2, scores_2)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from strays.errors import DataError
 
@@ -53,7 +52,8 @@ class Evaluation:
 
 def mean_average_precision(labels: ArrayLike, scores: ArrayLike) -> float:
     """MAP: the mean, over the anomalies, of the precision among all rows scoring at least as high as that anomaly."""
-    return float(average_precision_score(*_labelled(labels, scores)))
+    anomalies, normals, _ = _at_least(*_labelled(labels, scores))
+    return float(np.diff(anomalies, prepend=0) @ (anomalies / (anomalies + normals)) / anomalies[-1])
 
 
 def recall_at(labels: ArrayLike, scores: ArrayLike, percent: float = 5.0) -> float:
@@ -74,12 +74,15 @@ def recall_at(labels: ArrayLike, scores: ArrayLike, percent: float = 5.0) -> flo
 
 def auc(labels: ArrayLike, scores: ArrayLike) -> float:
     """Area under the ROC curve: the chance that a random anomaly scores above a random normal, ties counting half."""
-    return float(roc_auc_score(*_labelled(labels, scores)))
+    anomalies, normals, _ = _at_least(*_labelled(labels, scores))
+    newly, above_or_tied = np.diff(anomalies, prepend=0), 2 * (normals[-1] - normals) + np.diff(normals, prepend=0)
+    return float(newly @ above_or_tied / (2 * anomalies[-1] * normals[-1]))
 
 
 def roc_points(labels: ArrayLike, scores: ArrayLike) -> Roc:
     """Every corner of the ROC curve, from (0, 0) to (1, 1); tied rows are one straight step."""
-    return Roc(*roc_curve(*_labelled(labels, scores), drop_intermediate=False))
+    anomalies, normals, score = _at_least(*_labelled(labels, scores))
+    return Roc(np.r_[0, normals] / normals[-1], np.r_[0, anomalies] / anomalies[-1], np.r_[np.inf, score])
 
 
 def fpr_at_tpr(labels: ArrayLike, scores: ArrayLike, tpr: float = 0.8) -> float:
@@ -106,6 +109,14 @@ def evaluate(labels: ArrayLike, scores: ArrayLike) -> Evaluation:
         fpr_at_80_tpr=fpr_at_tpr(labels, scores, 0.8),
         recall_at_5_ceiling=min(1.0, _rows_in(5, len(anomaly)) / int(anomaly.sum())),
     )
+
+
+def _at_least(anomaly: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How many anomalies and how many normals score at least so much, and that score: each there is, highest first."""
+    order = np.argsort(-score, kind="stable")
+    last = np.flatnonzero(np.diff(score[order], append=-np.inf))  # of the rows that share a score
+    anomalies = anomaly[order].cumsum()[last]
+    return anomalies, last + 1 - anomalies, score[order][last]
 
 
 def _rows_in(percent: float, n: int) -> int:
