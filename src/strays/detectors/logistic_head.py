@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 
 from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import Detector
@@ -65,9 +63,33 @@ class LogisticHead(Detector):
 
 
 def logistic_regression(X: np.ndarray, anomalous: np.ndarray, C: float, weight: np.ndarray | None = None) -> np.ndarray:
-    """(w, b) in one array, for rows of which some are anomalous; `weight` is how much each row counts, else 1."""
-    head = LogisticRegression(C=C, max_iter=1000).fit(X, anomalous, sample_weight=weight)
-    return np.r_[head.coef_[0], head.intercept_]
+    """(w, b) in one array, for rows of which some are anomalous; `weight` is how much each row counts, else 1.
+
+    The loss, the solver and when it stops are those of scikit-learn's LogisticRegression, and so is the result, to
+    rounding. It is written out because importing scikit-learn takes longer than this and a scan of a small file.
+    """
+    from scipy.optimize import minimize
+
+    total = len(X) if weight is None else weight.sum()
+    share = np.full(len(X), 1 / total) if weight is None else weight / total
+    penalty = 1 / (C * total)
+
+    def loss_and_gradient(w_and_b: np.ndarray) -> tuple[float, np.ndarray]:
+        w, b = w_and_b[:-1], w_and_b[-1]
+        eta = X @ w + b
+        residual = share * (_probability(eta) - anomalous)
+        loss = share @ (np.logaddexp(0, eta) - anomalous * eta) + penalty / 2 * (w @ w)
+        return float(loss), np.r_[X.T @ residual + penalty * w, residual.sum()]
+
+    options = {"maxiter": 1000, "maxls": 50, "gtol": 1e-4, "ftol": 64 * np.finfo(float).eps}
+    start = np.zeros(X.shape[1] + 1)
+    return minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options).x
+
+
+def _probability(eta: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-eta))."""
+    with np.errstate(over="ignore"):  # 1 / inf is the 0 that is meant
+        return 1 / (1 + np.exp(-eta))
 
 
 def left_out_log_odds(
@@ -81,7 +103,7 @@ def left_out_log_odds(
     more normal than it is.
     """
     eta = X @ fitted[:-1] + fitted[-1]
-    p = expit(eta)
+    p = _probability(eta)
     c = C if weight is None else C * weight
     curvature = c * p * (1 - p)
     H = np.eye(X.shape[1]) + (X * curvature[:, None]).T @ X
