@@ -46,6 +46,15 @@ ARRAYS = {
 }
 
 
+def check_recall(recall: float) -> float:
+    """The same number; UsageError unless it is a share that a cut can promise."""
+    if not 0 < recall < 1:
+        raise UsageError(
+            f"{{recall}} is {recall:g}; must be strictly between 0 and 1, such as {RECALL}", param="recall"
+        )
+    return recall
+
+
 @dataclass(frozen=True)
 class Cut:
     """Texts whose h is at least `value` go to the full model: about `share` of texts like those held out.
@@ -137,10 +146,7 @@ class Cascade:
 
     def cut(self, offset: float, recall: float = RECALL) -> Cut:
         """Where to cut so that `recall` of what scores above `offset` is sent to the full model."""
-        if not 0 < recall < 1:
-            raise UsageError(
-                f"{{recall}} is {recall:g}; must be strictly between 0 and 1, such as {RECALL}", param="recall"
-            )
+        check_recall(recall)
         k = math.ceil((1 - recall) * (int((self.scores > offset).sum()) + 1) - 1e-9)
         n = math.ceil(k / (1 - recall) - 1e-9) - 1
         if n > len(self.scores):

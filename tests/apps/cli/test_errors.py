@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer
@@ -142,37 +144,40 @@ def test_no_message_outside_the_command_line_names_an_option() -> None:
     assert {name for name in naming if not name.startswith("apps/cli/")} == set(MAY_NAME_OPTIONS)
 
 
-@pytest.mark.parametrize("number", ["9" * 400, "9" * 5000, str(2**63), f"-{'9' * 400}"])
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["scan", "t.csv", "--top"],
-        ["scan", "t.csv", "--seed"],
-        ["scan", "t.csv", "--max-length"],
-        ["fit", "t.csv", "--model", "m", "--keep-examples"],
-        ["score", "t.csv", "--model", "m", "--out", "o.csv", "--top"],
-        ["score", "t.csv", "--model", "m", "--out", "o.csv", "--part-rows"],
-        ["report", "t.csv", "--out", "p.html", "--top"],
-        ["evaluate", "t.csv", "--model", "m", "--label-column", "label", "--top"],
-        ["review", "t.csv", "--no-browser", "--every"],
-        ["review", "t.csv", "--no-browser", "--port"],
-        ["serve", "--model", "m", "--max-texts"],
-        ["serve", "--model", "m", "--max-body"],
-        ["serve", "--model", "m", "--max-characters"],
-        ["serve", "--model", "m", "--max-waiting"],
-        ["study", "--list", "--runs"],
-    ],
-)
-def test_a_number_that_no_option_means(strays: Run, command: list[str], number: str) -> None:
-    ran = strays(*command, number)
-    assert ran.code == 2
-    assert command[-1] in ran.err
-    assert "Traceback" not in ran.err
+# What each command needs before its options are looked at; nothing of it is there.
+CALLS = {
+    "scan": ["t.csv"],
+    "fit": ["t.csv", "--model", "m"],
+    "score": ["t.csv", "--model", "m", "--out", "o.csv"],
+    "explain": ["--model", "m", "--text", "a"],
+    "report": ["t.csv", "--out", "p.html"],
+    "evaluate": ["t.csv", "--model", "m", "--label-column", "label"],
+    "review": ["t.csv", "--no-browser"],
+    "serve": ["--model", "m"],
+    "study": ["--list"],
+}
+NUMBERS = {int: ["9" * 400, "9" * 5000, str(2**63), f"-{'9' * 400}"], float: ["nan", "inf", "-inf", "1e400"]}
 
 
-@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e400", "x", ""])
-@pytest.mark.parametrize("option", ["--max-false-alarms", "--max-false-share", "--flag-rate"])
-def test_a_share_that_is_none(strays: Run, option: str, number: str) -> None:
-    ran = strays("scan", "t.csv", option, number)
-    assert ran.code == 2
-    assert option in ran.err
+def numeric_options() -> list[tuple[str, str, type]]:
+    found = []
+    for command, made in typer.main.get_command(app).commands.items():
+        for name, param in inspect.signature(made.callback).parameters.items() if made.callback else ():
+            kinds = {param.annotation, *get_args(param.annotation)}
+            kinds |= {each for kind in kinds for each in get_args(kind)}  # Annotated[int | None, ...]
+            found += [(command, f"--{name.replace('_', '-')}", kind) for kind in NUMBERS if kind in kinds]
+    return found
+
+
+def test_all_commands_with_numbers_are_tried() -> None:
+    assert {command for command, _, _ in numeric_options()} <= set(CALLS)
+    assert len(numeric_options()) > 30
+
+
+@pytest.mark.parametrize(("command", "option", "kind"), numeric_options())
+def test_a_number_that_no_option_means(strays: Run, command: str, option: str, kind: type) -> None:
+    for number in [*NUMBERS[kind], "x", ""]:
+        ran = strays(command, *CALLS[command], option, number)
+        assert ran.code == 2, number
+        assert option in ran.err
+        assert "Traceback" not in ran.err

@@ -92,14 +92,15 @@ def score(
     """Score a file or a folder of files: every row with anomaly_score, p_value and flagged added."""
     from strays.apps.cli import terminal
     from strays.jobs.score import RowProgress, score_files
-    from strays.model.cascade import RECALL
+    from strays.model.cascade import RECALL, check_recall
     from strays.model.cascade_scorer import CascadeScorer
 
     rules, who = flagging.given(top=top), _engine(engine, address)
-    fitted = opt.loaded_model(model, device, allow_download, rules)
     if recall is not None and not cascade:
         raise UsageError("--recall works only with --cascade; add --cascade, or omit --recall")
-    scorer = CascadeScorer(fitted, RECALL if recall is None else recall) if cascade else None
+    recall = check_recall(RECALL if recall is None else recall)
+    fitted = opt.loaded_model(model, device, allow_download, rules)
+    scorer = CascadeScorer(fitted, recall) if cascade else None
     try:
         summary = score_files(
             scorer or fitted,
