@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster import hierarchy
 from scipy.sparse import coo_array
@@ -145,6 +145,7 @@ def test_groups_are_those_of_single_linkage() -> None:
 
 
 @given(st.integers(1, 40), st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), max_size=60))
+@settings(deadline=None)
 def test_connected_rows_are_scipys_components(n: int, links: list[tuple[int, int]]) -> None:
     a, b = (np.array([link[side] % n for link in links], dtype=np.intp) for side in (0, 1))
     graph = coo_array((np.ones(len(a)), (a, b)), shape=(n, n))

@@ -14,6 +14,7 @@ from strays.errors import DataError, UsageError
 from strays.model.labels import WORD, parse_labels
 from strays.tables import Table
 from strays.tables.table import JSON_TEXT
+from strays.tables.values import strings
 
 # How pandas, spreadsheets and databases write that a value is missing.
 MISSING = frozenset(("", "nan", "none", "null", "na", "n/a", "<na>", "nat"))
@@ -144,14 +145,14 @@ def strings_of(batch: pa.RecordBatch, column: str) -> list[str | None]:
     """The values of a column as strings, whatever their type; whole numbers without a decimal point."""
     values = batch.column(column)
     try:
-        strings: list[str | None] = values.cast(pa.string()).to_pylist()
+        found = strings(values)
     except pa.ArrowException as error:
         raise DataError(
             f"column {column!r:.60} holds {values.type!s:.200}; expected strings, numbers or dates as labels or ids"
         ) from error
     if batch.schema.field(column).metadata != JSON_TEXT:
-        return strings
-    parsed = [None if value is None else json.loads(value) for value in strings]
+        return found
+    parsed = [None if value is None else json.loads(value) for value in found]
     return [value if value is None or isinstance(value, str) else json.dumps(value) for value in parsed]
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strays.tables.table import JSON_ROW, Table
 
@@ -79,7 +78,7 @@ def _entry_bytes(array: pa.Array) -> np.ndarray:
     if pa.types.is_struct(array.type):
         return np.add.reduce([np.zeros(len(array)), *map(_entry_bytes, array.flatten())])
     if pa.types.is_large_list(array.type):
-        inner = np.r_[0, np.cumsum(_entry_bytes(pc.list_flatten(array)))]
+        inner = np.r_[0, np.cumsum(_entry_bytes(array.flatten()))]
         ends = np.r_[0, np.cumsum(_lengths(array))]
         return inner[ends[1:]] - inner[ends[:-1]]
     return _lengths(array) + 4 if pa.types.is_large_binary(array.type) else np.full(len(array), 8)
@@ -94,7 +93,7 @@ def _feed(hashed: hashlib.blake2b, array: pa.Array) -> None:
             _feed(hashed, child)
     elif pa.types.is_large_list(array.type):
         hashed.update(_lengths(array).tobytes())
-        _feed(hashed, pc.list_flatten(array))
+        _feed(hashed, array.flatten())
     elif pa.types.is_large_binary(array.type):
         array = array.fill_null(b"")
         hashed.update(_lengths(array).tobytes())
@@ -132,5 +131,7 @@ def _simplified(array: pa.Array) -> pa.Array:
 
 
 def _lengths(array: pa.Array) -> np.ndarray:
+    import pyarrow.compute as pc  # takes as long to load as the rest of Arrow
+
     lengths = pc.binary_length(array) if pa.types.is_large_binary(array.type) else pc.list_value_length(array)
     return lengths.fill_null(0).to_numpy()

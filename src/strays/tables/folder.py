@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from strays.errors import DataError, Note, UsageError
 from strays.tables.delimiter import DELIMITERS, delimiter_note, find_delimiter, parse_delimiter
@@ -58,6 +57,8 @@ class InputFile:
         """How many rows there are, from parquet's own count or from the first lines; None where only reading tells."""
         try:
             if self.format == "parquet":
+                import pyarrow.parquet as pq
+
                 return int(pq.read_metadata(self.path).num_rows)
             if self.format not in LINES:
                 return None

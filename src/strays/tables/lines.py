@@ -15,6 +15,7 @@ from strays.errors import DataError
 from strays.tables.encodings import check_nul, not_utf8
 from strays.tables.source import Source, open_binary
 from strays.tables.table import BLOCK_BYTES, LONGEST_ROW, ROWS_AT_ONCE, Table
+from strays.tables.values import string_array
 
 
 class Lines:
@@ -90,10 +91,14 @@ def row_table(
     def batches(first_row: int) -> Iterator[pa.RecordBatch]:
         begun = reading()
         for block in _blocks(begun, first_row, max(1, min(most_rows, ROWS_AT_ONCE))):
-            arrays = [pa.array(values, field.type) for values, field in zip(columns(block), schema, strict=True)]
+            arrays = [_array(values, field.type) for values, field in zip(columns(block), schema, strict=True)]
             yield pa.record_batch(arrays, schema=schema)
 
     return Table(name, format, schema, batches)
+
+
+def _array(values: Any, type_: pa.DataType) -> pa.Array:
+    return string_array(values) if type_ == pa.string() else pa.array(values, type_)
 
 
 def _blocks(reading: Reading, first_row: int, most_rows: int) -> Iterator[list[Any]]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from strays.errors import DataError, first_line
 from strays.tables.chunks import row_bytes
 from strays.tables.source import Source
 from strays.tables.table import BLOCK_BYTES, LONGEST_ROW, ROWS_AT_ONCE, Table, require_few_columns
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 READ_BUFFER = 2**20
 # Few, since a dictionary makes any number of long values of one.
@@ -20,6 +23,7 @@ PARQUET_ROWS = 32
 
 def open_parquet(source: Source, name: str) -> Table:
     """The columns as the file has them."""
+    import pyarrow.parquet as pq
 
     @contextmanager
     def reading() -> Iterator[pq.ParquetFile]:

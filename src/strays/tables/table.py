@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from strays.errors import DataError, Note
 from strays.tables.text_column import TextColumn, choose_column, likeliest, strings_of
+from strays.tables.values import strings
 
 # Marks a column whose strings are JSON texts of values that Arrow has no one type for.
 JSON_TEXT = {b"strays": b"json"}
@@ -137,8 +138,7 @@ def require_few_columns(n: int, name: str) -> None:
 
 def texts_of(batch: pa.RecordBatch, column: str) -> list[str | None]:
     """One batch's texts; None where a row has none, or only blanks."""
-    values = batch.column(column).cast(pa.string()).to_pylist()
-    return [text if text and not text.isspace() else None for text in values]
+    return [text if text and not text.isspace() else None for text in strings(batch.column(column))]
 
 
 def _is_text(field: pa.Field) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from strays.errors import Note
+from strays.tables.values import strings
 
 
 def _set(words: str) -> frozenset[str]:
@@ -136,5 +137,5 @@ def _is_numeric(values: list[str | None]) -> bool:
 def strings_of(batch: pa.RecordBatch, names: list[str]) -> dict[str, list[str | None]]:
     """Some values of each of these columns of strings, but for those that hold numbers alone."""
     few = batch.slice(0, SAMPLE)
-    values = {name: few.column(name).cast(pa.string()).to_pylist() for name in names}
-    return {name: strings for name, strings in values.items() if not _is_numeric(strings)}
+    values = {name: strings(few.column(name)) for name in names}
+    return {name: found for name, found in values.items() if not _is_numeric(found)}

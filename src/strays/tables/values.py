@@ -5,16 +5,42 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from strays.errors import DataError, first_line
 
 # What is turned into Python's values at once.
 WRITTEN_BYTES, WRITTEN_CELLS = 2**22, 200_000
+# Fewer strings than this are an array before pandas is imported.
+FEW_STRINGS = 5000
+
+
+def string_array(values: Sequence[str | None]) -> pa.Array:
+    """What pa.array makes of strings, which imports pandas, where it is installed, to see whether they are a Series.
+
+    That takes longer than to read a small file.
+
+    >>> string_array(["a", "", None, "bc"]).to_pylist()
+    ['a', '', None, 'bc']
+    """
+    if len(values) > FEW_STRINGS:
+        return pa.array(values, pa.string())
+    encoded = [(value or "").encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    there = np.packbits(np.array([value is not None for value in values], dtype=bool), bitorder="little")
+    buffers = (pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)), pa.py_buffer(there))
+    return pa.StringArray.from_buffers(len(values), *buffers)
+
+
+def strings(column: pa.Array) -> list[str | None]:
+    """A column's values as strings; what is no string is cast, which loads more of Arrow."""
+    values: list[str | None] = (column if column.type == pa.string() else column.cast(pa.string())).to_pylist()
+    return values
 
 
 def pieces(batch: pa.RecordBatch) -> Iterator[Iterable[tuple[Any, ...]]]:

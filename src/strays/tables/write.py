@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from strays.errors import DataError, UsageError, first_line
 from strays.files import replace_file
@@ -114,6 +113,8 @@ def complete_file(path: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _parquet_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[WriteBatch]:
+    import pyarrow.parquet as pq
+
     waiting: list[pa.RecordBatch] = []
 
     def flush() -> None:
@@ -218,6 +219,8 @@ def count_rows(path: str, format: str) -> int:
     """How many rows a written file holds: parquet says so itself, and the others have one line end a row."""
     try:
         if format == "parquet":
+            import pyarrow.parquet as pq
+
             return int(pq.read_metadata(path).num_rows)
         if format == "xlsx":
             return count_xlsx_rows(path)

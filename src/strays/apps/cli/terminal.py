@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table as RichTable
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
     from strays.model import TextOutlierDetector
 
 MOST_CHARACTERS = 2000
@@ -138,6 +138,8 @@ def show_table(header: list[str], rows: list[list[str]], title: str) -> None:
 
 
 def _table(title: str, **options: Any) -> RichTable:
+    from rich.table import Table as RichTable
+
     return RichTable(title=Text(printable(title)), title_justify="left", title_style="bold", box=None, **options)
 
 
@@ -194,6 +196,15 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
 
     Speed and time left are those of the last minute.
     """
+
+    def ignore(done: int, total: int | None = None) -> None:
+        pass
+
+    if not sys.stderr.isatty():
+        yield ignore
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -202,7 +213,6 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
-        disable=not sys.stderr.isatty(),
         speed_estimate_period=60,
     )
     with bar:
