@@ -16,8 +16,8 @@ from strays.errors import DataError, first_line
 
 # What is turned into Python's values at once.
 WRITTEN_BYTES, WRITTEN_CELLS = 2**22, 200_000
-# Fewer strings than this are an array before pandas is imported.
-FEW_STRINGS = 5000
+# Up to as many strings are an array before pandas is imported; a batch of more is one of many.
+FEW_STRINGS = 2000
 
 
 def string_array(values: Sequence[str | None]) -> pa.Array:

@@ -59,15 +59,13 @@ def _version(
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run a command and exit: 0 success, 1 failure, 2 usage error, 130 interrupted."""
-    from strays.apps.cli import terminal
-
     shown: set[str] = set()
 
     def show(message: StraysWarning, *_: Any, **__: Any) -> None:
         words = _in_options(message)
         if words not in shown:  # a file that is read twice has the same faults twice
             shown.add(words)
-            terminal.say(f"warning: {words}", "yellow")
+            _say(f"warning: {words}", "yellow")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -76,18 +74,24 @@ def main(argv: list[str] | None = None) -> NoReturn:
         try:
             app(args=argv, prog_name="strays")
         except StraysError as error:
-            terminal.say(f"error: {_in_options(error)}", "red")
+            _say(f"error: {_in_options(error)}", "red")
             sys.exit(2 if isinstance(error, UsageError) else 1)
         except BrokenPipeError:
             sys.stderr.close()  # the reader of our output is gone; there is nobody to tell
             sys.exit(1)
         except OSError as error:
-            terminal.say(f"error: could not read or write ({error})", "red")
+            _say(f"error: could not read or write ({error})", "red")
             sys.exit(1)
         except KeyboardInterrupt:
-            terminal.say("interrupted")
+            _say("interrupted")
             sys.exit(130)
     sys.exit(0)
+
+
+def _say(message: str, style: str = "") -> None:
+    from strays.apps.cli import terminal  # which loads rich
+
+    terminal.say(message, style)
 
 
 def _in_options(message: StraysError | StraysWarning) -> str:
