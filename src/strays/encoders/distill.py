@@ -72,7 +72,7 @@ def load_or_distil(
     teacher: Path, pooling: str | None, root: Path | None, progress: Progress | None = None
 ) -> Distilled:
     """The distillation of a transformer's folder, which is made at the first call and stored under `root`, if any."""
-    folder = root and root / f"{fingerprint(teacher, pooling)[:16]}-{RECIPE}"
+    folder = kept_in(teacher, pooling, root)
     kept = _read(folder) if folder else None
     if kept is None:
         if folder and (folder / CONFIG).exists():
@@ -81,6 +81,11 @@ def load_or_distil(
         if folder:
             _write(folder, kept)
     return kept
+
+
+def kept_in(teacher: Path, pooling: str | None, root: Path | None) -> Path | None:
+    """Where the distillation of a transformer's folder is stored, once it is made."""
+    return root and root / f"{fingerprint(teacher, pooling)[:16]}-{RECIPE}"
 
 
 def distil(teacher: Path, pooling: str, progress: Progress | None = None) -> Distilled:

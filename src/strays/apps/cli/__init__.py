@@ -10,7 +10,7 @@ import typer
 
 from strays import __version__
 from strays.apps.cli.commands.cache import cache_clear, cache_info
-from strays.apps.cli.commands.encoders import encoders
+from strays.apps.cli.commands.encoders import encoders, encoders_get
 from strays.apps.cli.commands.evaluate import evaluate
 from strays.apps.cli.commands.explain import explain
 from strays.apps.cli.commands.fit import fit
@@ -22,7 +22,7 @@ from strays.apps.cli.commands.score import score
 from strays.apps.cli.commands.serve import serve
 from strays.apps.cli.commands.study import study
 from strays.apps.cli.options import epilog, ungrouped
-from strays.errors import StraysError, StraysWarning, UsageError
+from strays.errors import Download, StraysError, StraysWarning, UsageError
 
 __all__ = ["app", "cache", "main"]
 
@@ -41,11 +41,15 @@ cache = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-for command in (scan, fit, score, explain, evaluate, report, review, serve, study, encoders, info):
+for command in (scan, fit, score, explain, evaluate, report, review, serve, study, info):
     app.command(epilog=epilog(command))(ungrouped(command))
 cache.command("info")(cache_info)
 cache.command("clear")(cache_clear)
 app.add_typer(cache)
+named_encoders = typer.Typer(name="encoders", invoke_without_command=True, rich_markup_mode=None)
+named_encoders.callback()(encoders)
+named_encoders.command("get")(encoders_get)
+app.add_typer(named_encoders)
 
 
 @app.callback(invoke_without_command=True)
@@ -65,7 +69,13 @@ def main(argv: list[str] | None = None) -> NoReturn:
         words = _in_options(message)
         if words not in shown:  # a file that is read twice has the same faults twice
             shown.add(words)
-            _say(f"warning: {words}", "yellow")
+            if isinstance(message, Download):
+                from strays.apps.cli import terminal
+
+                _say(words)
+                message.show_on(terminal.progress_bar("fetching", in_bytes=True))
+            else:
+                _say(f"warning: {words}", "yellow")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

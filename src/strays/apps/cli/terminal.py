@@ -191,7 +191,7 @@ def print_json(value: Any) -> None:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
+def progress_bar(what: str, *, in_bytes: bool = False) -> Iterator[Callable[[int, int | None], None]]:
     """A function to call with (done, in all or None); shows a bar on stderr, and only on a terminal.
 
     Speed and time left are those of the last minute.
@@ -203,14 +203,14 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
     if not sys.stderr.isatty():
         yield ignore
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich import progress as rich
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
+    bar = rich.Progress(
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.DownloadColumn() if in_bytes else rich.MofNCompleteColumn(),
+        rich.TransferSpeedColumn() if in_bytes else rich.TextColumn("{task.fields[rate]}"),
+        rich.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
         speed_estimate_period=60,

@@ -1,4 +1,4 @@
-"""The folder of what strays can make again: where it is, how large it may grow, what is in it, and how it goes."""
+"""The folder of what strays can make or fetch again: where it is, how large it may grow, what is in it, how it goes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from strays.errors import UsageError
 from strays.files import is_removed, remove_folder
 
-EMBEDDINGS, MODELS = "strays-embeddings", "strays-models"
+EMBEDDINGS, MODELS, ENCODERS = "strays-embeddings", "strays-models", "strays-encoders"
 # Where version 0.1 stored embeddings. They are not used: a damaged graph may have made some of them.
 EMBEDDINGS_OF_0_1 = "embeddings.lmdb"
 FILES_OF_0_1 = {"data.mdb", "lock.mdb"}
@@ -20,6 +20,7 @@ FILES_OF_0_1 = {"data.mdb", "lock.mdb"}
 CONTENTS = {
     EMBEDDINGS: "embeddings",
     MODELS: "models made ready to run",
+    ENCODERS: "encoders that were fetched",
     EMBEDDINGS_OF_0_1: "embeddings of version 0.1, not used",
 }
 # What STRAYS_CACHE is where there is to be no cache. A folder of such a name is ./off.
@@ -58,7 +59,9 @@ class CacheInfo:
     def to_words(self) -> dict[str, str]:
         """As names and values to show."""
         if self.folder is None:
-            return {"cache": "off, by STRAYS_CACHE: nothing is stored, and encoders are made ready anew in every run"}
+            return {
+                "cache": "off, by STRAYS_CACHE: nothing made is kept, and encoders are made ready anew in every run"
+            }
         kept = {CONTENTS[name]: size_in_words(size) for name, size in self.sizes.items()}
         bound = f"{size_in_words(self.max_bytes)} of embeddings" if self.max_bytes else "no embeddings"
         encoders = {f"encoder {name[:12]}": f"{count:,} embeddings" for name, count in self.entries.items()}
@@ -70,7 +73,23 @@ def cache_folder() -> Path | None:
     given = os.environ.get("STRAYS_CACHE")
     if given and given.strip().lower() in OFF:
         return None
-    return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strays"
+    return Path(given) if given else _usual_folder()
+
+
+def _usual_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strays"
+
+
+def encoder_folders() -> list[Path]:
+    """Where encoders that were fetched may be; the first is where a new one goes.
+
+    The usual folder counts even where STRAYS_CACHE names another or is off: what is fetched says nothing of any text,
+    and is not to be fetched for every cache.
+    """
+    folders = [] if (given := cache_folder()) is None else [given]
+    with suppress(RuntimeError):  # a user without a home
+        folders.append(_usual_folder())
+    return [folder / ENCODERS for folder in dict.fromkeys(folders)]
 
 
 def models_folder() -> Path | None:
@@ -107,8 +126,8 @@ def sizes(folder: Path | None) -> dict[str, int]:
     return {name: size_of(folder / name) for name in CONTENTS if (folder / name).is_dir()}
 
 
-def clear(folder: Path | None = None) -> int:
-    """Remove all that strays keeps in the folder, and say how many bytes that were.
+def clear(folder: Path | None = None, *, encoders: bool = False) -> int:
+    """Remove what strays can make again, and encoders that were fetched only if asked; says how many bytes that were.
 
     Other processes may be at work there: they go on with what they have open, and next time open what is new.
     """
@@ -116,7 +135,7 @@ def clear(folder: Path | None = None) -> int:
     if folder is None:
         return 0
     left = list(filter(is_removed, folder.iterdir())) if folder.is_dir() else []  # by an interrupted removal
-    gone = [folder / name for name in sizes(folder)] + left
+    gone = [folder / name for name in sizes(folder) if encoders or name != ENCODERS] + left
     freed = sum(map(size_of, gone))
     for path in gone:
         remove_folder(path)
