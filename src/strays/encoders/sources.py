@@ -131,9 +131,11 @@ def bring_default(*, source: Path | None = None, to: Path | None = None) -> Path
 
 
 def find_local(name: str, revision: str | None = None) -> Path | None:
-    """The folder of an encoder of the hub or a name of ours, if it is on this machine."""
+    """The folder of an encoder, if it is on this machine."""
     if name == "default" and revision is None:
         return find_default()
+    if name not in NAMED and Path(name).is_dir():
+        return Path(name)
     known = NAMED.get(name)
     return _cached(known.repo if known else name, revision or (known.revision if known else None))
 

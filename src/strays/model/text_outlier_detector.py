@@ -230,8 +230,8 @@ class TextOutlierDetector(Calibrated, Estimator):
 
         A model fitted with an encoder object of your own, or with one for its cascade, needs that again; device and
         cache are for the others, as in load_encoder. The encoder that a model names is looked for on this machine:
-        the installed package, the hub's cache, a folder. With `allow_download` it is fetched from the Hugging Face hub
-        if it is missing, without your token.
+        strays' own folder, the hub's cache, a folder. The default encoder is fetched if it is missing, any other one
+        only with `allow_download`, from the Hugging Face hub and without your token.
         """
         options: dict[str, Any] = {"device": device, "cache": cache, "allow_download": allow_download}
         state = load_state(path, encoder=encoder, cascade=cascade, **options)

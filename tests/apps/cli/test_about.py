@@ -1,4 +1,4 @@
-"""What commands say of a model and a text, and of what there is: evaluate, explain, info, encoders, cache."""
+"""What commands say of a model and a text, and of what there is: evaluate, explain, info, cache."""
 
 from __future__ import annotations
 
@@ -91,11 +91,6 @@ def test_explain_shows_words_and_neighbours(model: Path, strays: Run, monkeypatc
     assert told["segments"][0].keys() == {"start", "end", "text", "effect", "strength"}
     monkeypatch.setattr("sys.stdin", io.StringIO(text + "\n"))
     assert json.loads(strays("explain", "-", "--model", model, "--json").out) == told
-
-
-def test_encoders_are_listed(strays: Run) -> None:
-    assert set(json.loads(strays("encoders", "--json").out)) == {"default", "bert", "fast"}
-    assert "BERT-base-cased" in strays("encoders").out
 
 
 def test_a_cache_that_is_off_is_said_to_be(strays: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
