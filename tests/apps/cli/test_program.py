@@ -8,11 +8,11 @@ import sys
 import pytest
 import typer
 
-from strays.apps.cli import app, cache
+from strays.apps.cli import app
 from tests.apps.cli.conftest import Run
 
-COMMANDS = ["scan", "fit", "score", "explain", "evaluate", "report", "review", "serve", "study", "encoders", "info"]
-CACHE_COMMANDS = ["info", "clear"]
+COMMANDS = ["scan", "fit", "score", "explain", "evaluate", "report", "review", "serve", "study", "info"]
+GROUPS = {"cache": ["info", "clear"], "encoders": ["get"]}
 
 
 @pytest.mark.process
@@ -39,7 +39,9 @@ def test_the_installed_command_runs() -> None:
     assert ran.stdout.startswith("strays ")
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, *(f"cache {name}" for name in CACHE_COMMANDS)])
+@pytest.mark.parametrize(
+    "command", [*COMMANDS, *GROUPS, *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
+)
 def test_every_command_and_option_has_help(command: str, strays: Run) -> None:
 
     words = command.split()
@@ -55,5 +57,5 @@ def test_every_command_and_option_has_help(command: str, strays: Run) -> None:
 
 def test_all_commands_are_known_to_these_tests() -> None:
     assert [c.name or c.callback.__name__ for c in app.registered_commands] == COMMANDS
-    assert [group.name or group.typer_instance.info.name for group in app.registered_groups] == ["cache"]
-    assert [c.name for c in cache.registered_commands] == CACHE_COMMANDS
+    groups = {group.typer_instance.info.name: group.typer_instance for group in app.registered_groups}
+    assert {name: [c.name for c in group.registered_commands] for name, group in groups.items()} == GROUPS

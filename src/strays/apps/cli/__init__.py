@@ -24,7 +24,7 @@ from strays.apps.cli.commands.study import study
 from strays.apps.cli.options import epilog, ungrouped
 from strays.errors import Download, StraysError, StraysWarning, UsageError
 
-__all__ = ["app", "cache", "main"]
+__all__ = ["app", "main"]
 
 app = typer.Typer(
     name="strays",
