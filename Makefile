@@ -21,10 +21,10 @@ ENGLISH := 5.1 5.2-ag 5.2-yelp 5.2-rct banking bbc csabstruct email newsgroups p
 
 .PHONY: install demo test test-all test-avx2 coverage check check-js bench page clean
 
+# Where the default encoder cannot be had now, its first use tries again, and tests that need it skip.
 $(RUNS): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -e ".[onnx,review,serve]"
-	# Where it cannot be had now, the first use tries again, and tests that need it skip.
 	-$(BIN)/strays encoders get default
 	touch $@
 

@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.common import machine, seconds, write_json
 from strays import TextOutlierDetector
 from strays.encoders import load_encoder
-from strays.encoders.sources import bundled_folder
+from strays.encoders.sources import find_folder
 from strays.studies.corpora import data_folder, load_corpus
 
 Way = Callable[[list[str]], np.ndarray]
@@ -37,7 +37,7 @@ def transformer_ways() -> dict[str, Way]:
     """The same weights, run by peers and by strays."""
     from sentence_transformers import SentenceTransformer
 
-    theirs = SentenceTransformer(str(bundled_folder()), device="cpu")
+    theirs = SentenceTransformer(str(find_folder("default")), device="cpu")
     ways: dict[str, Way] = {
         f"sentence-transformers, batches of {size}": lambda texts, size=size: theirs.encode(  # type: ignore[misc]
             texts, batch_size=size, show_progress_bar=False
@@ -147,7 +147,7 @@ def scoring_ways(corpus: list[str]) -> dict[str, Way]:
     if find_spec("pyod"):
         from pyod.models.embedding import EmbeddingOD
 
-        theirs = EmbeddingOD(encoder=str(bundled_folder()), detector="LUNAR").fit(corpus)
+        theirs = EmbeddingOD(encoder=str(find_folder("default")), detector="LUNAR").fit(corpus)
         ways["PyOD EmbeddingOD, text to score"] = theirs.decision_function
     return ways
 

@@ -17,6 +17,7 @@ from strays.jobs.score import ScoreSummary, no_bar, score_files
 from strays.tables import open_table
 
 DATA = Path(__file__).parent / "data" / "0.1"
+pytestmark = pytest.mark.usefixtures("default_encoder")
 
 
 @pytest.fixture(scope="module")

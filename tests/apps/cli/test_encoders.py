@@ -90,6 +90,8 @@ def test_a_bar_shows_how_far_a_download_is(strays: Run, tiny_default: Path, monk
 def test_what_get_cannot_do(strays: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = strays("encoders", "get", "bert", "--to", "folder")
     assert (ran.code, "error: --to and --from are for the default encoder" in ran.err) == (2, True)
+    ran = strays("encoders", "get", "bert", "--revision", "../main")
+    assert (ran.code, "error: --revision is '../main'; expected a commit" in ran.err) == (2, True)
     ran = strays("encoders", "get", "somebody/encoder")
     assert (ran.code, "could not get 'somebody/encoder'" in ran.err) == (1, True)
     monkeypatch.setenv("STRAYS_CACHE", "off")

@@ -15,11 +15,14 @@ from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
     from rich.table import Table as RichTable
 
     from strays.model import TextOutlierDetector
 
 MOST_CHARACTERS = 2000
+# The progress bars that are open; the last is shown.
+_bars: list[Progress] = []
 
 
 def printable(text: str) -> str:
@@ -194,7 +197,7 @@ def print_json(value: Any) -> None:
 def progress_bar(what: str, *, in_bytes: bool = False) -> Iterator[Callable[[int, int | None], None]]:
     """A function to call with (done, in all or None); shows a bar on stderr, and only on a terminal.
 
-    Speed and time left are those of the last minute.
+    Speed and time left are those of the last minute. A bar that is open already is hidden meanwhile.
     """
 
     def ignore(done: int, total: int | None = None) -> None:
@@ -215,7 +218,7 @@ def progress_bar(what: str, *, in_bytes: bool = False) -> Iterator[Callable[[int
         transient=True,
         speed_estimate_period=60,
     )
-    with bar:
+    with _alone(bar):
         task = bar.add_task(what, total=None, rate="")
         started = False
 
@@ -228,3 +231,18 @@ def progress_bar(what: str, *, in_bytes: bool = False) -> Iterator[Callable[[int
             bar.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
 
         yield update
+
+
+@contextmanager
+def _alone(bar: Progress) -> Iterator[None]:
+    """Show a bar, and none below it: two would be drawn over each other."""
+    if _bars:
+        _bars[-1].stop()
+    _bars.append(bar)
+    try:
+        with bar:
+            yield
+    finally:
+        _bars.remove(bar)
+        if _bars:
+            _bars[-1].start()

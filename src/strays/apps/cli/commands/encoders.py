@@ -71,8 +71,10 @@ def encoders_get(
 ) -> None:
     """Get an encoder onto this machine, so that nothing is fetched later."""
     from strays.apps.cli import terminal
+    from strays.encoders.settings import EncoderSettings
     from strays.encoders.sources import bring_default, find_folder, is_static
 
+    EncoderSettings(name, revision).check()
     if (to or source) and (name != "default" or revision):
         raise UsageError(
             f"--to and --from are for the default encoder; for {name} use `hf download ID --local-dir FOLDER`, and "
