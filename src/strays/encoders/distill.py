@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors import SafetensorError
@@ -27,16 +27,22 @@ from safetensors.numpy import load, save
 from strays.encoders import identity
 from strays.encoders.base import Progress
 from strays.encoders.library_errors import LESS_TO_LOAD, loading, running
-from strays.encoders.pretrained import load_model, load_tokenizer
-from strays.encoders.settings import own_settings
+from strays.encoders.pretrained import Pretrained
+from strays.encoders.runtimes.base import Runtime
+from strays.encoders.runtimes.choice import RuntimeChoice
+from strays.encoders.settings import EncoderSettings, own_settings
+from strays.encoders.tokenizer import Batch
+from strays.encoders.tokenizer_files import FastTokenizer
 from strays.errors import EncoderError
 from strays.files import replace_folder
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 # Another recipe gives other embeddings: count it up, and models fitted with the older one are refused.
 RECIPE = 1
 DIMENSION = 256
 RARITY = 3e-5  # a of the formula
-PIECES_AT_ONCE = 1024
 TABLE, TOKENIZER, CONFIG = "table.safetensors", "tokenizer.json", "config.json"
 
 
@@ -90,48 +96,54 @@ def kept_in(teacher: Path, pooling: str | None, root: Path | None) -> Path | Non
 
 def distil(teacher: Path, pooling: str, progress: Progress | None = None) -> Distilled:
     """Run every piece through the transformer and make the table."""
+    settings = EncoderSettings(str(teacher.absolute()), pooling=pooling, normalize=False, precision="full")
+    files = Pretrained(settings)
     with loading(teacher):
-        tokenizer, model = _load(teacher)
+        tokenizer = _load_tokenizer(files)
+        runtime = RuntimeChoice(files, "cpu", "auto", keep=False).load()
     with running(teacher, LESS_TO_LOAD):
-        return _distil(tokenizer, model, pooling, progress)
+        return _distil(tokenizer, runtime, progress)
 
 
-def _load(teacher: Path) -> tuple[Any, Any]:
-    """A transformer's tokenizer, without what transformers wraps around it, and its model."""
-    wrapped, model = load_tokenizer(teacher), load_model(teacher)
-    if not wrapped.is_fast:
-        raise EncoderError(f"the tokenizer in {teacher} is a slow one and cannot be distilled; use another encoder")
-    tokenizer = wrapped.backend_tokenizer
+def _load_tokenizer(files: Pretrained) -> Tokenizer:
+    """A transformer's tokenizer, which must be one for the library `tokenizers`."""
+    if not isinstance(files.tokenizer, FastTokenizer):
+        slow = f"the tokenizer in {files.folder} is a slow one"
+        raise EncoderError(f"{slow} and cannot be distilled; use another encoder")
+    tokenizer = files.tokenizer.backend
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    n = _n_pieces(tokenizer)
-    if n > model.config.vocab_size:
+    n, known = _n_pieces(tokenizer), files.config.vocab_size
+    if n > known:
         raise EncoderError(
-            f"the tokenizer in {teacher} has ids up to {n - 1:,}, but the model knows {model.config.vocab_size:,}; "
+            f"the tokenizer in {files.folder} has ids up to {n - 1:,}, but the model knows {known:,}; "
             "expected a tokenizer and a model that belong together. Download the model's files again"
         )
-    return tokenizer, model
+    return tokenizer
 
 
-def _distil(tokenizer: Any, model: Any, pooling: str, progress: Progress | None) -> Distilled:
-    import torch
-
+def _distil(tokenizer: Tokenizer, runtime: Runtime, progress: Progress | None) -> Distilled:
     start, end = _ends(tokenizer.encode("a").ids, tokenizer.encode("a", add_special_tokens=False).ids)
-    n = _n_pieces(tokenizer)
+    n, width = _n_pieces(tokenizer), len(start) + 1 + len(end)
+    at_once = max(1, runtime.tokens_per_batch // width)
 
-    def embed(pieces: list[list[int]]) -> np.ndarray:
-        ids = torch.tensor([[*start, *piece, *end] for piece in pieces])
-        with torch.inference_mode():
-            hidden = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-        return (hidden[:, 0] if pooling == "cls" else hidden.mean(1)).numpy()
+    def pieces(first: int) -> Batch:
+        return _batch([[*start, i, *end] for i in range(first, min(first + at_once, n))], first)
 
     rows = []
-    for at in range(0, n, PIECES_AT_ONCE):
-        rows.append(embed([[i] for i in range(at, min(at + PIECES_AT_ONCE, n))]))
+    for numbers, embeddings in runtime.run(map(pieces, range(0, n, at_once))):
+        rows.append(embeddings)
         if progress:
-            progress(min(at + PIECES_AT_ONCE, n), n)
-    blank = embed([[]]) if start or end else embed([[0]])
+            progress(int(numbers[-1]) + 1, n)
+    nothing = [*start, *end] or [0]
+    ((_, blank),) = runtime.run([_batch([nothing], 0)])
     return Distilled(*make_table(np.concatenate(rows), blank), tokenizer.to_str())
+
+
+def _batch(texts: list[list[int]], first: int) -> Batch:
+    """Texts of one length as a batch."""
+    ids, rows = np.array(texts, dtype=np.int64), np.arange(first, first + len(texts))
+    return Batch(rows, ids.ravel(), np.full(len(ids), ids.shape[1]), padding=0, width=ids.shape[1])
 
 
 def make_table(rows: np.ndarray, blank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -156,7 +168,7 @@ def _pooling(teacher: Path, asked: str | None) -> str:
     return "cls" if (asked or own_settings(teacher).pooling) == "cls" else "mean"
 
 
-def _n_pieces(tokenizer: Any) -> int:
+def _n_pieces(tokenizer: Tokenizer) -> int:
     return 1 + int(max(tokenizer.get_vocab().values()))  # ids may have holes
 
 

@@ -22,6 +22,7 @@ LESS_AT_ONCE = (
     "to cpu if a GPU has too little"
 )
 PARAMS = ("device", "max_length")
+TORCH_PIP = "pip install 'strays[torch]'"
 
 
 def loading(folder: Path) -> AbstractContextManager[None]:
@@ -35,6 +36,12 @@ def running(folder: Path, less: str = LESS_AT_ONCE) -> AbstractContextManager[No
     encoder = f"the encoder in {folder}"
     remedy = "Expected a tokenizer and weights that belong together; if they do, set {device} to cpu or runtime='torch'"
     return as_encoder_error(f"running {encoder}", f"{encoder} was loaded, but failed when it ran", remedy, less)
+
+
+def without_torch(what: str, why: str = "") -> EncoderError:
+    """The error for what needs the extra torch where it is not installed."""
+    because = f" ({why})" if why else ""
+    return EncoderError(f"{what} needs PyTorch and transformers{because}, which are not installed: {TORCH_PIP}")
 
 
 @contextmanager

@@ -1,20 +1,25 @@
 """A transformer's folder: its config, tokenizer and weights, and how they are used.
 
-The files are read by transformers: only what is there, no code that comes with it, nothing on the terminal.
+Those of a BERT, a RoBERTa or an XLM-RoBERTa are read here; transformers reads what else there is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from strays.encoders import identity, sources
+import numpy as np
+
+from strays.encoders import identity, sources, tokenizer_files, transformers_models
+from strays.encoders.bert_config import BertConfig, read_config
+from strays.encoders.bert_weights import BertWeights, is_safetensors
 from strays.encoders.library_errors import loading
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
+from strays.encoders.tokenizer_files import FastTokenizer
+from strays.encoders.transformers_models import SlowTokenizer
 from strays.errors import EncoderError
 
 
@@ -32,17 +37,30 @@ class Pretrained:
 
     @cached_property
     def config(self) -> Any:
-        """What config.json says of the model."""
-        return _load("AutoConfig", self.folder)
+        """What config.json says of the model: a BertConfig, or what transformers makes of another kind's."""
+        return read_config(self.folder) or transformers_models.load_config(self.folder)
 
     @cached_property
-    def tokenizer(self) -> Any:
-        """The tokenizer, as transformers wraps it."""
-        return load_tokenizer(self.folder)
+    def tokenizer(self) -> FastTokenizer | SlowTokenizer:
+        """The tokenizer."""
+        with loading(self.folder):
+            own = tokenizer_files.load_tokenizer(self.folder, self.config) if self._is_bert else None
+        return own or transformers_models.load_tokenizer(self.folder)
+
+    def weights(self) -> Mapping[str, np.ndarray]:
+        """The weights by their names."""
+        with loading(self.folder):
+            if self._is_bert and is_safetensors(self.folder):
+                return BertWeights(self.folder, self.config)
+        return {name: value.numpy() for name, value in self.model().state_dict().items()}
 
     def model(self) -> Any:
-        """The model with its weights; read anew with every call."""
-        return load_model(self.folder)
+        """The model of PyTorch with its weights; read anew with every call."""
+        return transformers_models.load_model(self.folder)
+
+    @property
+    def _is_bert(self) -> bool:
+        return isinstance(self.config, BertConfig)
 
     @property
     def n_bytes(self) -> int:
@@ -78,38 +96,3 @@ class Pretrained:
     def fingerprint_0_1(self) -> str:
         """The same as version 0.1 had it."""
         return identity.fingerprint_0_1(self.folder, identity.shape_lines(self.shape))
-
-
-def load_model(folder: Path) -> Any:
-    """The model with its weights, in float32 on the CPU."""
-    return _load("AutoModel", folder, dtype="float32").eval()
-
-
-def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer, a fast one where there is one."""
-    return _load("AutoTokenizer", folder)
-
-
-def _load(kind: str, folder: Path, **options: Any) -> Any:
-    import transformers
-
-    with _quiet(), loading(folder):
-        # Never code that comes with the files; transformers would ask on stdin otherwise.
-        load = getattr(transformers, kind).from_pretrained
-        return load(folder, local_files_only=True, trust_remote_code=False, **options)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers' progress bars and load reports off the terminal, and restore its settings afterwards."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()

@@ -63,7 +63,7 @@ def own_settings(folder: Path) -> EncoderSettings:
     if not (folder / "modules.json").is_file():
         return EncoderSettings(str(folder), pooling="mean", normalize=False)
     try:
-        found = _read_json(folder, "modules.json", list)
+        found = read_json(folder, "modules.json", list)
         modules = {str(module["type"]).rpartition(".")[2]: str(module["path"]) for module in found}
     except (KeyError, TypeError) as error:
         raise EncoderError(f"{folder}/modules.json does not list modules; download the model's files again") from error
@@ -75,7 +75,7 @@ def own_settings(folder: Path) -> EncoderSettings:
         )
     pooling = "mean"
     if "Pooling" in modules:
-        config = _read_json(folder, f"{modules['Pooling']}/config.json", dict)
+        config = read_json(folder, f"{modules['Pooling']}/config.json", dict)
         mode = config.get("pooling_mode")  # newer files name it outright
         if not isinstance(mode, str):
             prefix = "pooling_mode_"
@@ -86,7 +86,7 @@ def own_settings(folder: Path) -> EncoderSettings:
 
 def _own_length(folder: Path) -> int | None:
     name = "sentence_bert_config.json"
-    length = _read_json(folder, name, dict).get("max_seq_length") if (folder / name).is_file() else None
+    length = read_json(folder, name, dict).get("max_seq_length") if (folder / name).is_file() else None
     if length is not None and not whole_number(length, 3, LONGEST_TEXT):
         raise EncoderError(f"{folder / name} gives the length {length!r:.60}; expected a number of tokens, 3 or more")
     return length
@@ -103,7 +103,7 @@ def first_position(config: Any) -> int:
     return (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
 
 
-def _read_json(folder: Path, name: str, kind: type) -> Any:
+def read_json(folder: Path, name: str, kind: type) -> Any:
     """A JSON dict or list from a file of the folder; names are the model's own, and may lead nowhere else."""
     path = folder / name
     if Path(name).is_absolute() or ".." in Path(name).parts:

@@ -18,11 +18,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from strays.encoders.tokenizer_files import FastTokenizer
 from strays.encoders.tokenizer_workers import Tokenized, TokenizerWorkers, tokenize
+
+if TYPE_CHECKING:
+    from strays.encoders.transformers_models import SlowTokenizer
 
 # Texts tokenized together.
 PIECE = 4096
@@ -61,14 +65,14 @@ class Batch:
 
 @dataclass(eq=False)
 class BatchTokenizer:
-    """Cuts texts into batches of tokens: a tokenizer of transformers, and the most tokens of a text.
+    """Cuts texts into batches of tokens: a tokenizer, which it sets up for its own use, and the most tokens of a text.
 
     Texts are put in order of their characters, which makes neighbours' lengths alike, and then, some pieces at a time,
     of their tokens, which is exact. With `n_workers` pieces are tokenized ahead in as many processes. Unless `mixed`,
     texts that share a batch have the same padded length, which depends on nothing but each text.
     """
 
-    tokenizer: Any
+    tokenizer: FastTokenizer | SlowTokenizer
     max_length: int
     n_pieces: int = 1
     n_workers: int = 0
@@ -94,13 +98,13 @@ class BatchTokenizer:
             yield from ahead(self._tokenize, pieces, 1, 1)
 
     def _tokenize(self, texts: list[str]) -> Tokenized:
-        if self._fast is not None:
+        if isinstance(self.tokenizer, FastTokenizer):
             return tokenize(self._fast, texts)
-        ids = self.tokenizer(texts, truncation=True, max_length=self.max_length)["input_ids"]
+        ids = self.tokenizer.ids(texts, self.max_length)
         lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
         is_cut = np.zeros(len(texts), dtype=bool)
         for i in np.flatnonzero(lengths >= self.max_length).tolist():
-            is_cut[i] = len(self.tokenizer(texts[i], verbose=False)["input_ids"]) > self.max_length
+            is_cut[i] = len(self.tokenizer.ids([texts[i]])[0]) > self.max_length
         return lengths, np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=int(lengths.sum())), is_cut
 
     @cached_property
@@ -111,13 +115,13 @@ class BatchTokenizer:
 
     @cached_property
     def _fast(self) -> Any:
-        """The tokenizer without what transformers wraps around it, which takes longer than cutting a short text."""
-        if not getattr(self.tokenizer, "is_fast", False):
+        """The tokenizer of the library `tokenizers` with its truncation set; None if it is none of that library."""
+        if not isinstance(self.tokenizer, FastTokenizer):
             return None
-        bare = type(self.tokenizer.backend_tokenizer).from_str(self.tokenizer.backend_tokenizer.to_str())
-        bare.no_padding()
-        bare.enable_truncation(self.max_length, direction=self.tokenizer.truncation_side)
-        return bare
+        backend = self.tokenizer.backend
+        backend.no_padding()
+        backend.enable_truncation(self.max_length, direction=self.tokenizer.truncation_side)
+        return backend
 
     def _cut(
         self, window: np.ndarray, lengths: np.ndarray, flat: np.ndarray, is_cut: np.ndarray, tokens_per_batch: int
@@ -134,7 +138,7 @@ class BatchTokenizer:
                 n = lengths[rows]
                 shift = np.repeat(first[rows] - (np.cumsum(n) - n), n)
                 ids = flat[shift + np.arange(len(shift))]
-                yield Batch(window[rows], ids, n, self.tokenizer.pad_token_id or 0, width, int(is_cut[rows].sum()))
+                yield Batch(window[rows], ids, n, self.tokenizer.padding, width, int(is_cut[rows].sum()))
                 at += len(rows)
 
 

@@ -150,7 +150,7 @@ class TransformerEncoder(LoadedEncoder):
     @property
     def scoring_device(self) -> str:
         """Where a detector may compute: on the GPU that the embeddings come from, else on the CPU."""
-        return str(self._choice.device) if self._choice.device.type == "cuda" else "cpu"
+        return self._choice.device if self._choice.on_gpu else "cpu"
 
     @cached_property
     def _pretrained(self) -> Pretrained:
@@ -167,7 +167,7 @@ class TransformerEncoder(LoadedEncoder):
     @cached_property
     def _tokenizer(self) -> BatchTokenizer:
         tokenizer, length = self._pretrained.tokenizer, self._pretrained.shape.max_length or 0
-        if self._choice.device.type != "cuda":
+        if not self._choice.on_gpu:
             return BatchTokenizer(tokenizer, length)
         n_workers = min(MOST_WORKERS, usable_cores() - 2)
         return BatchTokenizer(tokenizer, length, GPU_PIECES, n_workers if n_workers > 1 else 0, mixed=True)
@@ -208,7 +208,7 @@ class TransformerEncoder(LoadedEncoder):
     @property
     def _cache(self) -> EmbeddingCache | None:
         """The cache, if encoding takes longer than looking up; bfloat16 rows must not be taken for exact ones."""
-        return self.cache if self._choice.device.type == "cpu" else None
+        return self.cache if self._choice.device == "cpu" else None
 
     @property
     def _key(self) -> str:
@@ -231,5 +231,4 @@ class TransformerEncoder(LoadedEncoder):
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
-        tokenizer = self._pretrained.tokenizer
-        return Vocabulary(tokenizer.batch_decode([[i] for i in range(len(tokenizer))]))
+        return Vocabulary(self._pretrained.tokenizer.pieces())

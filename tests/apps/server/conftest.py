@@ -18,7 +18,6 @@ from typing import Any
 
 import httpx
 import pytest
-import torch
 
 from strays.apps.server.app import make_app
 from strays.apps.server.limits import Limits
@@ -115,7 +114,8 @@ class Service(Calls):
         log_requests: bool = True,
         **limits: float,
     ) -> None:
-        self._n_threads = torch.get_num_threads()
+        torch = sys.modules.get("torch")  # only where something runs on it
+        self._n_threads = torch and torch.get_num_threads()
         self.limits, self._stream = Limits(**limits), io.StringIO()
         log = self._log = Log(self._stream, requests=log_requests)
         ready, failures = threading.Event(), []
@@ -172,7 +172,8 @@ class Service(Calls):
             self.stop()
             self._bound.close()
         self.loop.close()
-        torch.set_num_threads(self._n_threads)
+        if self._n_threads:
+            sys.modules["torch"].set_num_threads(self._n_threads)
 
 
 class Server(Calls):

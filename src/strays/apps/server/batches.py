@@ -8,6 +8,7 @@ there. Calls take turns, a slice each, so that a large one does not hold up smal
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -15,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 
 from strays.apps.server.limits import Limits
 from strays.apps.web.busy import BusyError
@@ -149,14 +149,21 @@ class Batches:
             await asyncio.wait(list(self._rounds))
 
 
+def share_cores() -> None:
+    """Let PyTorch, where it runs an encoder, use as many cores as there are for each round.
+
+    Small rounds get slower with more threads: they wait for each other, busily. Models have scored once by now.
+    """
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(max(1, usable_cores() // ROUNDS_AT_ONCE))
+
+
 class ScoringThreads:
     """The threads in which models score and explain. Explanations take turns, so that scores never wait for many."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._executor = ThreadPoolExecutor(ROUNDS_AT_ONCE, "scoring")
-        # Small rounds get slower with more threads: they wait for each other, busily.
-        torch.set_num_threads(max(1, usable_cores() // ROUNDS_AT_ONCE))
+        self._executor = ThreadPoolExecutor(ROUNDS_AT_ONCE, "scoring", share_cores)
         self._places = asyncio.Semaphore(ROUNDS_AT_ONCE)
         self._explaining, self._n_explaining = asyncio.Lock(), 0
 

@@ -1,42 +1,45 @@
 """Which runtime runs a model, on which device and in which precision.
 
-PyTorch runs it on a GPU. On a CPU ONNX Runtime does if it is installed and can run the model's kind, else PyTorch.
+PyTorch runs it on a GPU. On a CPU ONNX Runtime does if it can run the model's kind, else PyTorch.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from strays.encoders.cache import models_folder
 from strays.encoders.pretrained import Pretrained
 from strays.encoders.runtimes import onnx_graph, onnx_runtime
 from strays.encoders.runtimes.base import Runtime, usable_cores
+from strays.encoders.runtimes.devices import find_device, has_torch
 from strays.errors import EncoderError, UsageError
-
-if TYPE_CHECKING:
-    import torch
 
 
 class RuntimeChoice:
-    """The choice for one model; `device`, `runtime` and the settings' precision are what the user asked for."""
+    """The choice for one model; `device`, `runtime` and the settings' precision are what the user asked for.
 
-    def __init__(self, pretrained: Pretrained, device: str, runtime: str) -> None:
-        self.pretrained, self.asked_device, self.runtime = pretrained, device, runtime
+    With `keep`, graphs that are made for ONNX Runtime are stored for the next time.
+    """
+
+    def __init__(self, pretrained: Pretrained, device: str, runtime: str, *, keep: bool = True) -> None:
+        self.pretrained, self.asked_device, self.runtime, self.keep = pretrained, device, runtime, keep
         self.asked_precision = pretrained.settings.precision
 
     @cached_property
-    def device(self) -> torch.device:
-        """Where the model runs."""
-        from strays.encoders.runtimes.torch_runtime import torch_device
-
-        device = torch_device(self.asked_device)
-        if device.type == "mps" and self.asked_device == "auto" and self._needs_onnx:
-            device = torch_device("cpu")  # int8 runs nowhere else
-        if device.type != "cpu" and self.runtime == "onnx":
-            both = f"{{runtime}} is 'onnx' and {{device}} is {device.type}; ONNX Runtime needs the device cpu"
+    def device(self) -> str:
+        """Where the model runs: 'cpu', 'cuda', 'cuda:1', 'mps'."""
+        device = find_device(self.asked_device)
+        if device.startswith("mps") and self.asked_device == "auto" and self._needs_onnx:
+            device = "cpu"  # int8 runs nowhere else
+        if device != "cpu" and self.runtime == "onnx":
+            both = f"{{runtime}} is 'onnx' and {{device}} is {device}; ONNX Runtime needs the device cpu"
             raise UsageError(both, param=("runtime", "device"))
         return device
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether an NVIDIA or AMD GPU runs the model."""
+        return self.device.startswith("cuda")
 
     @cached_property
     def precision(self) -> str:
@@ -48,12 +51,12 @@ class RuntimeChoice:
     @cached_property
     def on_onnx(self) -> bool:
         """Whether ONNX Runtime runs the model."""
-        if self.runtime == "torch" or self.device.type != "cpu":
+        if self.runtime == "torch" or self.device != "cpu":
             return False
         try:
             self._require_onnx()
         except EncoderError:
-            if self._needs_onnx:
+            if self._needs_onnx or (self._can_be_a_graph and not has_torch()):
                 raise
             return False
         return True
@@ -61,9 +64,9 @@ class RuntimeChoice:
     @cached_property
     def onnx_model(self) -> onnx_runtime.OnnxModel:
         """The model's graphs for ONNX Runtime."""
-        files, root = self.pretrained, models_folder()
+        files, root = self.pretrained, models_folder() if self.keep else None
         folder = root and root / f"onnx-{onnx_graph.GRAPH_VERSION}-{files.fingerprint[:16]}"
-        return onnx_runtime.OnnxModel(folder, files.shape, files.config, files.model)
+        return onnx_runtime.OnnxModel(folder, files.shape, files.config, files.weights)
 
     @property
     def graph(self) -> dict[str, str]:
@@ -76,16 +79,16 @@ class RuntimeChoice:
             return onnx_runtime.OnnxRuntime(self.onnx_model, self.precision)
         from strays.encoders.runtimes.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime
 
-        gpu_kind = PackedGpuRuntime if onnx_graph.supports(self.pretrained.config) else GpuRuntime
-        kind = gpu_kind if self.device.type == "cuda" else TorchRuntime
+        gpu_kind = PackedGpuRuntime if self._can_be_a_graph else GpuRuntime
+        kind = gpu_kind if self.on_gpu else TorchRuntime
         return kind(self.pretrained.model(), self.pretrained.shape, self.device)
 
     def __str__(self) -> str:
         if self.on_onnx:
             numbers = "int8" if self.precision == "int8" else "float32"
             return f"ONNX Runtime, {numbers}, {usable_cores()} thread{'s' * (usable_cores() > 1)}"
-        if self.device.type != "cuda":
-            return f"PyTorch, float32, {self.device.type}"
+        if not self.on_gpu:
+            return f"PyTorch, float32, {self.device}"
         import torch
 
         return f"PyTorch, bfloat16, {torch.cuda.get_device_name(self.device)}"
@@ -94,6 +97,10 @@ class RuntimeChoice:
     def _needs_onnx(self) -> bool:
         return self.runtime == "onnx" or self.asked_precision == "int8"
 
+    @property
+    def _can_be_a_graph(self) -> bool:
+        return onnx_graph.supports(self.pretrained.config)
+
     def _require_onnx(self) -> None:
         """Raise unless ONNX Runtime can run the model; makes its graphs if they are not stored yet."""
         files = self.pretrained
@@ -101,7 +108,7 @@ class RuntimeChoice:
         if not onnx_runtime.available():
             needed = "int8 and {runtime}='onnx' need ONNX Runtime, which is not installed; install it: "
             raise EncoderError(needed + onnx_runtime.PIP, param="runtime")
-        if not onnx_graph.supports(config):
+        if not self._can_be_a_graph:
             raise EncoderError(
                 f"the encoder {name!r} is a {config.model_type}, which strays cannot run in int8 or on ONNX Runtime; "
                 f"expected one of {', '.join(onnx_graph.MODEL_TYPES)}. Omit {{precision}} and {{runtime}}",

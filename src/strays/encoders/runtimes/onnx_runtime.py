@@ -69,9 +69,9 @@ class KeptGraphs:
 class OnnxModel:
     """The graphs of one encoder, made when first needed and stored in a folder of their own, if there is one.
 
-    `load` returns the torch model to take the weights from; it is not called if the graphs are stored already. What is
-    run is read once, and only if its bytes have the digest that was written beside them; else the graphs are made
-    anew. A folder that cannot be written to costs time, not results.
+    `load` returns the weights by their names; it is not called if the graphs are stored already. What is run is read
+    once, and only if its bytes have the digest that was written beside them; else the graphs are made anew. A folder
+    that cannot be written to costs time, not results.
     """
 
     def __init__(self, folder: Path | None, shape: EncoderSettings, config: Any, load: Callable[[], Any]) -> None:
@@ -146,7 +146,7 @@ class OnnxModel:
         "making the encoder ready for ONNX Runtime", "the encoder could not be made ready for ONNX Runtime", REMEDY
     )
     def _make(self) -> KeptGraphs:
-        weights = {name: value.numpy() for name, value in self.load().state_dict().items()}
+        weights = self.load()
         for precision in PRECISIONS:
             self._made[precision] = onnx_graph.bert_graph(weights, self.config, self.shape, int8=precision == "int8")
         exact, rounded = (_probe(_session(self._made[precision]), self.config) for precision in ("full", "int8"))

@@ -40,9 +40,9 @@ class TorchRuntime:
 
     tokens_per_batch = 1024
 
-    def __init__(self, model: Any, shape: EncoderSettings, device: torch.device) -> None:
-        self.shape, self.device = shape, device
-        self.model = model.to(device).eval()
+    def __init__(self, model: Any, shape: EncoderSettings, device: str) -> None:
+        self.shape, self.device = shape, torch.device(device)
+        self.model = model.to(self.device).eval()
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(rows, embeddings) of each batch, in order."""
@@ -69,7 +69,7 @@ class TorchRuntime:
 class GpuRuntime(TorchRuntime):
     """The same in bfloat16 on an NVIDIA GPU, with copies and computing at the same time."""
 
-    def __init__(self, model: Any, shape: EncoderSettings, device: torch.device) -> None:
+    def __init__(self, model: Any, shape: EncoderSettings, device: str) -> None:
         super().__init__(model.to(torch.bfloat16), shape, device)
         # About 2 GB of hidden states of a BERT-base, or 0.5 GB on a small GPU.
         large = torch.cuda.get_device_properties(device).total_memory > 20 * 2**30
@@ -101,7 +101,7 @@ class GpuRuntime(TorchRuntime):
 class PackedGpuRuntime(GpuRuntime):
     """The same for BERT's own kind, without padding."""
 
-    def __init__(self, model: Any, shape: EncoderSettings, device: torch.device) -> None:
+    def __init__(self, model: Any, shape: EncoderSettings, device: str) -> None:
         super().__init__(model, shape, device)
         self.model = PackedBert(self.model)
 

@@ -1,0 +1,132 @@
+"""The weights of a BERT from safetensors files, one tensor at a time, as float32.
+
+Heads for other tasks are left where they are, and names are those of the model without a head: `bert.` and `roberta.`
+go, and so do gamma and beta, as the first BERTs called what is weight and bias now.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors import safe_open
+
+from strays.encoders.bert_config import BertConfig
+from strays.encoders.settings import read_json
+from strays.encoders.sources import weight_files
+from strays.errors import EncoderError
+
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+# How numbers are stored -> how NumPy reads them; it has no bfloat16, which is the upper half of a float32.
+STORED = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "<u2"}
+PREFIXES = ("bert.", "roberta.")
+EARLIER_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """Where a tensor is in a file."""
+
+    path: Path
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+
+    def read(self) -> np.ndarray:
+        """Its numbers as float32."""
+        count = int(np.prod(self.shape))
+        found = np.fromfile(self.path, STORED[self.dtype], count, offset=self.offset)
+        if self.dtype == "BF16":
+            found = (found.astype("<u4") << 16).view("<f4")
+        return found.astype(np.float32, copy=False).reshape(self.shape)
+
+
+class BertWeights(Mapping[str, np.ndarray]):
+    """A name -> the tensor, read when it is asked for and not kept; every tensor that the config speaks of is there."""
+
+    def __init__(self, folder: Path, config: BertConfig) -> None:
+        stored = {_plain_name(name): tensor for path in _files(folder) for name, tensor in _tensors(path).items()}
+        expected = shapes(config)
+        if missing := [name for name in expected if name not in stored]:
+            raise _unusable(
+                folder, f"lack {', '.join(missing[:3])}" + f" and {len(missing) - 3} more" * (len(missing) > 3)
+            )
+        for name, shape in expected.items():
+            tensor = stored[name]
+            if tensor.shape != shape:
+                raise _unusable(folder, f"have {name} in the shape {tensor.shape}, but config.json says {shape}")
+            if tensor.dtype not in STORED:
+                raise _unusable(folder, f"have {name} as {tensor.dtype}; expected one of {', '.join(STORED)}")
+        self._stored = {name: stored[name] for name in expected}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._stored[name].read()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+
+def shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
+    """The name and the shape of every tensor of a model."""
+    d, inner = config.hidden_size, config.intermediate_size
+    found: dict[str, tuple[int, ...]] = {
+        "embeddings.word_embeddings.weight": (config.vocab_size, d),
+        "embeddings.position_embeddings.weight": (config.max_position_embeddings, d),
+    }
+    if config.type_vocab_size:
+        found["embeddings.token_type_embeddings.weight"] = (config.type_vocab_size, d)
+    dense = {f"attention.self.{role}": (d, d) for role in ("query", "key", "value")}
+    dense |= {"attention.output.dense": (d, d), "intermediate.dense": (inner, d), "output.dense": (d, inner)}
+    norms = ["embeddings.LayerNorm"]
+    for layer in (f"encoder.layer.{i}." for i in range(config.num_hidden_layers)):
+        for name, shape in dense.items():
+            found |= {f"{layer}{name}.weight": shape, f"{layer}{name}.bias": shape[:1]}
+        norms += [f"{layer}attention.output.LayerNorm", f"{layer}output.LayerNorm"]
+    return found | {f"{name}.{kind}": (d,) for name in norms for kind in ("weight", "bias")}
+
+
+def is_safetensors(folder: Path) -> bool:
+    """Whether a folder's weights are safetensors; older ones are read by PyTorch."""
+    return bool(_files(folder))
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files that transformers would read: one, or those that an index names."""
+    there = {path.name: path for path in weight_files(folder)}
+    if WEIGHTS in there or not (folder / INDEX).is_file():
+        return [there[WEIGHTS]] if WEIGHTS in there else []
+    named = read_json(folder, INDEX, dict).get("weight_map")
+    names = set(named.values()) if isinstance(named, dict) and all(isinstance(v, str) for v in named.values()) else {""}
+    if lost := sorted(names - set(there)):
+        raise _unusable(folder, f"are not all there: {INDEX} names the file {lost[0]!r:.60}")
+    return [there[name] for name in sorted(names)]
+
+
+def _tensors(path: Path) -> dict[str, StoredTensor]:
+    with safe_open(path, framework="np"):  # which checks that the header is in order and fits the file
+        pass
+    with path.open("rb") as file:
+        start = 8 + int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(start - 8))
+    return {
+        name: StoredTensor(path, about["dtype"], tuple(about["shape"]), start + about["data_offsets"][0])
+        for name, about in header.items()
+        if name != "__metadata__"
+    }
+
+
+def _plain_name(name: str) -> str:
+    name = next((name.removeprefix(prefix) for prefix in PREFIXES if name.startswith(prefix)), name)
+    for earlier, now in EARLIER_NAMES.items():
+        name = name.replace(earlier, now)
+    return name
+
+
+def _unusable(folder: Path, why: str) -> EncoderError:
+    return EncoderError(f"could not load the encoder in {folder}: its weights {why}. Download the model's files again")
