@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from benchmarks.tiny_bert import save_bert_of
+from benchmarks.tiny_bert import save_bert_of, save_random_weights, save_tokenizer_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -96,6 +96,24 @@ def default_encoder(default_graph: Path, own_cache: Path) -> None:
 def save_tiny_bert(folder: Path, words: list[str] | None = None, seed: int = 0) -> None:
     farm_words = sorted({word for text in farm_texts(400) for word in text.split()})
     save_bert_of(words or farm_words, folder, seed=seed)
+
+
+def save_tiny_roberta(folder: Path) -> None:
+    """A RoBERTa of two narrow layers with random weights and the tiny BERT's tokenizer."""
+    folder.mkdir(parents=True)
+    ids = save_tokenizer_of(sorted({word for text in farm_texts(400) for word in text.split()}), folder, 64)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+    config = {"model_type": "roberta", "vocab_size": len(ids), "max_position_embeddings": 70, "type_vocab_size": 1}
+    save_random_weights({**config, **sizes, "pad_token_id": 0}, folder)
+
+
+def add_token(folder: Path, token: str) -> None:
+    """Give a tokenizer a token that its model does not know."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.add_tokens([token])
+    tokenizer.save(str(folder / "tokenizer.json"))
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,10 @@ import warnings
 from pathlib import Path
 
 import pytest
-from transformers import AutoTokenizer
 
 from strays import TextOutlierDetector
 from strays.encoders import load_encoder
 from strays.encoders.cut_texts import gather_cut_texts, report_cut_texts
-from strays.encoders.tokenizer import BatchTokenizer
 from strays.engines import LocalEngine
 from strays.errors import StraysWarning
 from strays.jobs.score import score_files
@@ -41,12 +39,6 @@ def test_fast_counts_too(tiny_bert: Path) -> None:
     whole = load_encoder(f"fast:{tiny_bert}")
     whole._pieces._by_words = False  # type: ignore[attr-defined]
     assert n_cut(whole, ["dog " * 512, "dog " * 513]) == [(2, 1)]
-
-
-def test_slow_tokenizers_count_alike(tiny_bert: Path) -> None:
-    tokenizer = BatchTokenizer(AutoTokenizer.from_pretrained(tiny_bert), 64)
-    tokenizer.__dict__["_fast"] = None
-    assert sum(batch.n_cut for batch in tokenizer.batches([*TEXTS, EXACTLY, TOO_LONG], 512)) == 1
 
 
 def test_texts_in_the_cache_were_counted_when_they_were_encoded(tiny_bert: Path) -> None:

@@ -11,6 +11,7 @@ from strays.encoders import load_encoder
 from strays.encoders.library_errors import ran_out_of_memory
 from strays.encoders.runtimes import onnx_runtime
 from strays.errors import EncoderError
+from tests.conftest import add_token
 
 # More than any machine has, and than an address can point to.
 HUGE = 1 << 50
@@ -67,14 +68,14 @@ def test_too_little_memory_while_running(
 def test_too_little_memory_while_loading(
     name: str, raising: Callable[..., None], tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transformers.AutoModel.from_pretrained", raising)
+    monkeypatch.setattr("strays.encoders.pretrained.BertWeights", raising)
     with pytest.raises(EncoderError, match=r"memory ran out while loading.*a smaller encoder") as caught:
         load_encoder(name.format(tiny_bert)).encode(["the cat"])
     assert "files again" not in str(caught.value)
 
 
 def test_too_little_memory_while_distilling(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transformers.BertModel.forward", by_torch)
+    monkeypatch.setattr(onnx_runtime.OnnxRuntime, "_embed", by_numpy)
     with pytest.raises(EncoderError, match=r"memory ran out while running.*a smaller encoder"):
         load_encoder(f"fast:{tiny_bert}").encode(["the cat"])
 
@@ -96,12 +97,8 @@ def test_a_kept_graph_is_not_made_again_for_want_of_memory(tiny_bert: Path, monk
 
 @pytest.mark.parametrize("runtime", ["torch", "onnx"])
 def test_a_run_that_fails_is_told_from_files_that_do(runtime: str, tiny_bert: Path, tmp_path: Path) -> None:
-    from transformers import AutoTokenizer
-
     shutil.copytree(tiny_bert, tmp_path / "m")
-    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    tokenizer.add_tokens(["zebra"])
-    tokenizer.save_pretrained(tmp_path / "m")
+    add_token(tmp_path / "m", "zebra")
     encoder = load_encoder(str(tmp_path / "m"), runtime=runtime, precision="full")
     with pytest.raises(EncoderError, match=r"loaded, but failed when it ran.*tokenizer and weights that belong"):
         encoder.encode(["a zebra"])

@@ -15,7 +15,7 @@ from strays.encoders import Encoder, distill, load_encoder, sources, static
 from strays.encoders.cache import cache_folder
 from strays.encoders.static import Pieces, StaticEncoder, cuts_at_spaces
 from strays.errors import DataError, EncoderError, StraysWarning, UsageError
-from tests.conftest import farm_texts, save_tiny_bert
+from tests.conftest import add_token, farm_texts, save_tiny_bert
 
 TEXTS = farm_texts(60)
 STRANGE = ["", " ", "  two  spaces ", "tab\tnew\nline\x1cfs", "\ud800 half", "x" * 5000, "cat, dog! hen-house",
@@ -247,11 +247,7 @@ def test_an_interrupt_while_learning_words_mixes_none_up(
 
 
 def test_a_tokenizer_of_another_model_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
-    from transformers import AutoTokenizer
-
     shutil.copytree(tiny_bert, tmp_path / "m")
-    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    tokenizer.add_tokens(["zebra"])
-    tokenizer.save_pretrained(tmp_path / "m")
+    add_token(tmp_path / "m", "zebra")
     with pytest.raises(EncoderError, match="expected a tokenizer and a model that belong together"):
         load_encoder(f"fast:{tmp_path / 'm'}").encode(["a zebra"])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,15 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strays.encoders import tokenizer as module
+from strays.encoders.pretrained import Pretrained
+from strays.encoders.settings import EncoderSettings
 from strays.encoders.tokenizer import Batch, BatchTokenizer
+from strays.encoders.tokenizer_files import FastTokenizer
+from strays.encoders.transformers_models import SlowTokenizer
 from strays.errors import EncoderError
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tiny_bert: Path) -> object:
-    from transformers import AutoTokenizer
+def load(folder: Path) -> FastTokenizer:
+    found = Pretrained(EncoderSettings(str(folder))).tokenizer
+    assert isinstance(found, FastTokenizer)
+    return found
 
-    return AutoTokenizer.from_pretrained(tiny_bert)
+
+@pytest.fixture
+def tokenizer(tiny_bert: Path) -> FastTokenizer:
+    return load(tiny_bert)
 
 
 @pytest.fixture(autouse=True)
@@ -24,20 +34,24 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PIECE", 16)
 
 
-class Slow:
-    """The same tokenizer as if it were one of Python's own."""
+class InPython:
+    """The same tokenizer as transformers would show it, if it were one of Python's own."""
 
-    is_fast = False
+    def __init__(self, fast: FastTokenizer) -> None:
+        self.backend, self.pad_token_id, self.model_max_length = fast.backend, fast.padding, fast.model_max_length
 
-    def __init__(self, tokenizer: object) -> None:
-        self.tokenizer = tokenizer
-        self.pad_token_id = tokenizer.pad_token_id  # type: ignore[attr-defined]
+    def __call__(
+        self, texts: list[str], *, verbose: bool, truncation: bool = False, max_length: int = 0
+    ) -> dict[str, list[list[int]]]:
+        whole = [self.backend.encode(text).ids for text in texts]
+        return {"input_ids": [[*ids[: max_length - 1], ids[-1]] if len(ids) > max_length > 0 else ids for ids in whole]}
 
-    def __call__(self, *args: object, **options: object) -> object:
-        return self.tokenizer(*args, **options)  # type: ignore[operator]
+
+def slow(tokenizer: FastTokenizer) -> SlowTokenizer:
+    return SlowTokenizer(InPython(tokenizer))
 
 
-def test_batches_keep_to_the_budget_and_hold_every_text_once(tokenizer: object) -> None:
+def test_batches_keep_to_the_budget_and_hold_every_text_once(tokenizer: FastTokenizer) -> None:
     texts = [" ".join(["cat"] * (1 + i % 49)) for i in range(200)]
     batches = list(BatchTokenizer(tokenizer, 40, n_pieces=4).batches(texts, 64))
     for batch in batches:
@@ -49,17 +63,20 @@ def test_batches_keep_to_the_budget_and_hold_every_text_once(tokenizer: object) 
     assert longest[0] == 40, "the longest come first"
 
 
-@pytest.mark.parametrize("wrap", [lambda tokenizer: tokenizer, Slow], ids=["fast", "slow"])
-def test_ids_are_the_tokenizers_own(tokenizer: object, wrap: type, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("wrap", [lambda tokenizer: tokenizer, slow], ids=["fast", "slow"])
+def test_ids_are_the_tokenizers_own(tiny_bert: Path, wrap: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PIECE", 3)
     texts = ["the cat sleeps", "a dog", "", "the cow eats in the garden near the old barn and sings " * 9, "the cat"]
-    expected = tokenizer(texts, truncation=True, max_length=20)["input_ids"]  # type: ignore[operator]
+    own = load(tiny_bert)
+    own.backend.enable_truncation(20)
+    expected = [own.backend.encode(text).ids for text in texts]
     seen = {}
-    for batch in BatchTokenizer(wrap(tokenizer), 20).batches(texts, 30):
+    for batch in BatchTokenizer(wrap(load(tiny_bert)), 20).batches(texts, 30):
+        assert batch.n_cut == (3 in batch.rows)
         for line, row in enumerate(batch.rows.tolist()):
-            own = batch.mask[line].astype(bool)
-            assert (batch.ids[line][~own] == tokenizer.pad_token_id).all()  # type: ignore[attr-defined]
-            seen[row] = batch.ids[line][own].tolist()
+            mask = batch.mask[line].astype(bool)
+            assert (batch.ids[line][~mask] == own.padding).all()
+            seen[row] = batch.ids[line][mask].tolist()
     assert [seen[i] for i in range(len(texts))] == expected
 
 
@@ -72,10 +89,10 @@ def test_padding_a_batch_loses_nothing(lengths: list[int]) -> None:
 
 
 @pytest.mark.process
-def test_processes_tokenize_alike_and_end(tokenizer: object) -> None:
+def test_processes_tokenize_alike_and_end(tiny_bert: Path) -> None:
     texts = [" ".join(["cat", "döner", "x\x00y", "\u2028", '"'][: 1 + i % 5] * (1 + i % 7)) for i in range(300)]
-    here = list(BatchTokenizer(tokenizer, 20, n_pieces=2).batches(texts, 200))
-    there = BatchTokenizer(tokenizer, 20, n_pieces=2, n_workers=2)
+    here = list(BatchTokenizer(load(tiny_bert), 20, n_pieces=2).batches(texts, 200))
+    there = BatchTokenizer(load(tiny_bert), 20, n_pieces=2, n_workers=2)
     for ours, theirs in zip(here, there.batches(texts, 200), strict=True):
         assert np.array_equal(ours.rows, theirs.rows)
         assert np.array_equal(ours.packed, theirs.packed)
@@ -99,7 +116,7 @@ def test_processes_tokenize_alike_and_end(tokenizer: object) -> None:
 
 
 @pytest.mark.process
-def test_long_texts_do_not_make_processes_and_caller_wait_for_one_another(tokenizer: object) -> None:
+def test_long_texts_do_not_make_processes_and_caller_wait_for_one_another(tokenizer: FastTokenizer) -> None:
     workers = BatchTokenizer(tokenizer, 512, n_workers=2)._workers
     assert workers is not None
     lists = [["cat " * 150] * 4096] * 5  # far more than a pipe holds, both ways
@@ -108,7 +125,7 @@ def test_long_texts_do_not_make_processes_and_caller_wait_for_one_another(tokeni
 
 
 @pytest.mark.process
-def test_a_call_that_is_not_read_to_its_end_blocks_no_other(tokenizer: object) -> None:
+def test_a_call_that_is_not_read_to_its_end_blocks_no_other(tokenizer: FastTokenizer) -> None:
     cutter = BatchTokenizer(tokenizer, 20, n_workers=2)
     texts = ["a cat"] * 100
     unread = cutter.batches(texts, 50)
@@ -117,11 +134,9 @@ def test_a_call_that_is_not_read_to_its_end_blocks_no_other(tokenizer: object) -
     unread.close()
 
 
-def test_texts_are_cut_on_the_side_the_tokenizer_says(tokenizer: object) -> None:
-    import copy
-
-    left = copy.deepcopy(tokenizer)
-    left.truncation_side = "left"  # type: ignore[attr-defined]
+def test_texts_are_cut_on_the_side_the_tokenizer_says(tiny_bert: Path) -> None:
+    left, whole = replace(load(tiny_bert), truncation_side="left"), load(tiny_bert)
     text = "the cat sleeps near a dog"
     (batch,) = BatchTokenizer(left, 4).batches([text], 50)
-    assert batch.packed.tolist() == left(text, truncation=True, max_length=4)["input_ids"]  # type: ignore[operator]
+    first, *ids = whole.backend.encode(text).ids
+    assert batch.packed.tolist() == [first, *ids[-3:]]

@@ -13,26 +13,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from strays.encoders.bert_config import BertConfig
 from strays.encoders.pretrained import Pretrained
 from strays.encoders.settings import EncoderSettings
 from strays.encoders.tokenizer_files import FastTokenizer
-from strays.errors import EncoderError
 from tests.conftest import farm_texts
 
 ODD = [
     "", " ", "the cat sleeps", "The CAT Sleeps", "  two   spaces  ", "tab\tnew\nline\r\n", "nul \x00 inside \x7f \x01",
-    "café naïve Ünïcödé ÄÖÜ ß ẞ İstanbul", "e\u0301 combining u\u0308", "肝硬化是什么病 cat 東京", "한국어 ひらがな カタカナ",
-    "🐈‍⬛ 👩‍👩‍👧 flag 🇩🇪", "שלום \u202e עולם", "zero\u200bwidth\ufeffbom soft\u00adhyphen", "\u2003wide\u3000spaces\u00a0nbsp",
-    "[SEP] in [CLS] a [MASK] text [PAD][UNK]", "<s>cat</s> <mask> <pad><unk>", "[sep] <MASK>", "cat[SEP]dog <mask>cat",
-    "x" * 99, "x" * 100, "x" * 101, "x" * 5000, "a-b_c.d,e!f?g;h:i'j\"k", "don't can't", "$100 €5 £3 ±1 ½ ² ™", "\ufffd",
-    "it's   the\n\n dog", "##ing ##s", "zebra", " zebra zebras", "ＦＵＬＬ ｗｉｄｔｈ", "ﬁ ligature", "𝔉𝔯𝔞𝔨𝔱𝔲𝔯 𐍈", "a" + "\u0301" * 40,
+    "café naïve Ünïcödé ÄÖÜ ß ẞ İstanbul", "e\u0301 combining u\u0308", "肝硬化是什么病 cat 東京",
+    "한국어 ひらがな カタカナ", "🐈‍⬛ 👩‍👩‍👧 flag 🇩🇪", "שלום \u202e עולם", "zero\u200bwidth\ufeffbom soft\u00adhyphen",
+    "\u2003wide\u3000spaces\u00a0nbsp", "[SEP] in [CLS] a [MASK] text [PAD][UNK]", "<s>cat</s> <mask> <pad><unk>",
+    "[sep] <MASK>", "cat[SEP]dog <mask>cat", "x" * 99, "x" * 100, "x" * 101, "x" * 5000, "a-b_c.d,e!f?g;h:i'j\"k",
+    "don't can't", "$100 €5 £3 ±1 ½ ² ™", "\ufffd", "it's   the\n\n dog", "##ing ##s", "zebra", " zebra zebras",
+    "\uff26\uff35\uff2c\uff2c width", "\ufb01 ligature", "\U0001d509\U0001d52f \U00010348", "a" + "\u0301" * 40,
 ]  # fmt: skip
 WORDS = sorted({word for text in farm_texts(400) for word in text.split()})
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = [chr(c) for c in range(ord("a"), ord("z") + 1)]
-VOCABULARY = [*SPECIAL, *LETTERS, *(f"##{c}" for c in LETTERS), *WORDS, "The", "C", "##A", "##T", "é", "##é", "肝", "硬",
-              *"!.,-'?[]#$", "##ing", "ü", "Ü", "##ü", "caf", "cafe", "ß", "2", "##2"]  # fmt: skip
+VOCABULARY = [*SPECIAL, *LETTERS, *(f"##{c}" for c in LETTERS), *WORDS, "The", "C", "##A", "##T", "é", "##é", "肝",
+              "硬", *"!.,-'?[]#$", "##ing", "ü", "Ü", "##ü", "caf", "cafe", "ß", "2", "##2"]  # fmt: skip
 
 
 def bert(folder: Path, said: dict[str, Any] | None = None, **more: str) -> Path:

@@ -25,10 +25,14 @@ PARAMS = ("device", "max_length")
 TORCH_PIP = "pip install 'strays[torch]'"
 
 
+class LoadingError(EncoderError):
+    """An encoder's files cannot be used: whatever runs the model, it will not do better."""
+
+
 def loading(folder: Path) -> AbstractContextManager[None]:
     """Wraps the reading of an encoder's files: the libraries raise all kinds of errors at damaged or foreign ones."""
     encoder, remedy = f"the encoder in {folder}", "Expected a complete BERT-like model; download its files again"
-    return as_encoder_error(f"loading {encoder}", f"could not load {encoder}", remedy)
+    return as_encoder_error(f"loading {encoder}", f"could not load {encoder}", remedy, kind=LoadingError)
 
 
 def running(folder: Path, less: str = LESS_AT_ONCE) -> AbstractContextManager[None]:
@@ -45,7 +49,9 @@ def without_torch(what: str, why: str = "") -> EncoderError:
 
 
 @contextmanager
-def as_encoder_error(doing: str, failed: str, remedy: str, less: str = LESS_TO_LOAD) -> Iterator[None]:
+def as_encoder_error(
+    doing: str, failed: str, remedy: str, less: str = LESS_TO_LOAD, *, kind: type[EncoderError] = EncoderError
+) -> Iterator[None]:
     """Turn any error into an EncoderError: memory ran out while `doing`, with `less` as remedy, or it `failed`."""
     try:
         yield
@@ -54,7 +60,7 @@ def as_encoder_error(doing: str, failed: str, remedy: str, less: str = LESS_TO_L
     except Exception as error:  # each library has its own
         if ran_out_of_memory(error):
             failed, remedy = f"memory ran out while {doing}", less
-        raise EncoderError(f"{failed} ({first_line(error):.300}). {remedy}", param=PARAMS) from error
+        raise kind(f"{failed} ({first_line(error):.300}). {remedy}", param=PARAMS) from error
 
 
 def ran_out_of_memory(error: Exception) -> bool:

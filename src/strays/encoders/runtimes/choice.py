@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from strays.encoders.cache import models_folder
+from strays.encoders.library_errors import LoadingError
 from strays.encoders.pretrained import Pretrained
 from strays.encoders.runtimes import onnx_graph, onnx_runtime
 from strays.encoders.runtimes.base import Runtime, usable_cores
@@ -55,6 +56,8 @@ class RuntimeChoice:
             return False
         try:
             self._require_onnx()
+        except LoadingError:
+            raise
         except EncoderError:
             if self._needs_onnx or (self._can_be_a_graph and not has_torch()):
                 raise
