@@ -60,14 +60,16 @@ def fastembed_style() -> Way:
     encoder = load_encoder("default", precision="full", cache=False)
     encoder.encode(["a"])
     session = onnxruntime.InferenceSession(str(encoder._choice.onnx_model._path("full")))  # type: ignore[attr-defined]
-    tokenizer = encoder._pretrained.tokenizer  # type: ignore[attr-defined]
+    tokenizer = encoder._pretrained.tokenizer.backend  # type: ignore[attr-defined]
+    tokenizer.enable_truncation(256)
+    tokenizer.enable_padding()
 
     def encode(texts: list[str]) -> np.ndarray:
         found = []
         for start in range(0, len(texts), 256):
-            batch = tokenizer(texts[start : start + 256], padding=True, truncation=True, max_length=256)
-            arrays = {name: np.array(batch[name], dtype=np.int64) for name in ("input_ids", "attention_mask")}
-            found.append(session.run(None, arrays)[0])
+            batch = tokenizer.encode_batch(texts[start : start + 256])
+            ids, mask = np.array([text.ids for text in batch]), np.array([text.attention_mask for text in batch])
+            found.append(session.run(None, {"input_ids": ids, "attention_mask": mask})[0])
         return np.concatenate(found)
 
     return encode
@@ -78,7 +80,6 @@ def openvino() -> Way:
     import torch
     from openvino import AsyncInferQueue, Core, convert_model
 
-    from strays.encoders.pretrained import load_model
     from strays.encoders.tokenizer import Batch
 
     encoder = load_encoder("default", precision="full", cache=False)
@@ -86,7 +87,7 @@ def openvino() -> Way:
     core = Core()
     options = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 2, "INFERENCE_NUM_THREADS": 2}
     # From the model itself: OpenVINO does not know the operations of our graph that are ONNX Runtime's own.
-    model = load_model(encoder.folder)  # type: ignore[attr-defined]
+    model = encoder._pretrained.model()  # type: ignore[attr-defined]
     example = {name: torch.ones(1, 4, dtype=torch.int64) for name in ("input_ids", "attention_mask")}
     compiled = core.compile_model(convert_model(model, example_input=example), "CPU", options)
     queue = AsyncInferQueue(compiled, 2)

@@ -60,14 +60,39 @@ def save_tokenizer_of(words: Iterable[str], folder: Path, longest: int) -> dict[
 
 def save_random_weights(config: dict[str, object], folder: Path, seed: int = 0) -> None:
     """Save the config of a BERT or RoBERTa and weights as they are before any training."""
-    rng = np.random.default_rng(seed)
-    weights = {}
-    for name, shape in shapes(BertConfig.from_dict(config)).items():
-        if name.endswith("bias"):
-            weights[name] = np.zeros(shape, dtype=np.float32)
-        elif "LayerNorm" in name:
-            weights[name] = np.ones(shape, dtype=np.float32)
-        else:
-            weights[name] = rng.normal(scale=0.02, size=shape).astype(np.float32)
+    sizes = BertConfig.from_dict(config)
     (folder / "config.json").write_text(json.dumps(config))
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(random_weights(sizes, seed), folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def random_weights(config: BertConfig, seed: int) -> dict[str, np.ndarray]:
+    """What transformers gives a new BERT after torch.manual_seed(seed), to rounding."""
+    found, draws = shapes(config), np.random.RandomState(seed)
+    drawn = [name for name in found if name.endswith("weight") and "LayerNorm" not in name]
+    # PyTorch has filled all of them before transformers does, and biases and BERT's pooler too.
+    tables = [rows * columns for rows, columns in (found[name] for name in drawn if "embeddings" in name)]
+    layers = [rows * (columns + 1) for rows, columns in (found[name] for name in drawn if "layer" in name)]
+    pooler = config.hidden_size * (config.hidden_size + 1)
+    draws.randint(0, 2**32, sum(map(_n_draws, tables)) + sum(layers) + pooler, np.uint32)
+    weights = {name: np.full(shape, float("weight" in name), dtype=np.float32) for name, shape in found.items()}
+    weights |= {name: 0.02 * _normal(draws, found[name]) for name in drawn}
+    weights["embeddings.word_embeddings.weight"][config.pad_token_id or 0] = 0
+    return weights
+
+
+def _normal(draws: np.random.RandomState, shape: tuple[int, ...]) -> np.ndarray:
+    """Normal numbers by Box and Muller, 16 at a time, as PyTorch makes them; the last 16 anew where some are left."""
+    n = int(np.prod(shape))
+    uniform = (draws.randint(0, 2**32, _n_draws(n), np.uint32) % 2**24).astype(np.float32) * np.float32(2**-24)
+    blocks = uniform[: n // 16 * 16] if n % 16 == 0 else np.r_[uniform[: n // 16 * 16], uniform[n:]]
+    first, second = blocks.reshape(-1, 2, 8).transpose(1, 0, 2)
+    radius, angle = np.sqrt(-2 * np.log(1 - first)), np.float32(2 * np.pi) * second
+    made = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)
+    out = np.empty(n, dtype=np.float32)
+    out[: n // 16 * 16] = made[: n // 16 * 16]
+    out[n - 16 :] = made[-16:]
+    return out.reshape(shape)
+
+
+def _n_draws(n: int) -> int:
+    return n if n % 16 == 0 else n + 16
