@@ -74,8 +74,10 @@ def random_weights(config: BertConfig, seed: int) -> dict[str, np.ndarray]:
     layers = [rows * (columns + 1) for rows, columns in (found[name] for name in drawn if "layer" in name)]
     pooler = config.hidden_size * (config.hidden_size + 1)
     draws.randint(0, 2**32, sum(map(_n_draws, tables)) + sum(layers) + pooler, np.uint32)
-    weights = {name: np.full(shape, float("weight" in name), dtype=np.float32) for name, shape in found.items()}
-    weights |= {name: 0.02 * _normal(draws, found[name]) for name in drawn}
+    weights: dict[str, np.ndarray] = {
+        name: np.full(shape, float("weight" in name), dtype=np.float32) for name, shape in found.items()
+    }
+    weights |= {name: np.float32(0.02) * _normal(draws, found[name]) for name in drawn}
     weights["embeddings.word_embeddings.weight"][config.pad_token_id or 0] = 0
     return weights
 
