@@ -42,10 +42,10 @@ def running(folder: Path, less: str = LESS_AT_ONCE) -> AbstractContextManager[No
     return as_encoder_error(f"running {encoder}", f"{encoder} was loaded, but failed when it ran", remedy, less)
 
 
-def without_torch(what: str, why: str = "") -> EncoderError:
-    """The error for what needs the extra torch where it is not installed."""
-    because = f" ({why})" if why else ""
-    return EncoderError(f"{what} needs PyTorch and transformers{because}, which are not installed: {TORCH_PIP}")
+def without_torch(folder: Path, because: str) -> EncoderError:
+    """The error for an encoder that needs the extra torch, where it is not installed."""
+    needs = f"and so needs PyTorch and transformers, which are not installed: {TORCH_PIP}"
+    return EncoderError(f"the encoder in {folder} {because}, {needs}")
 
 
 @contextmanager

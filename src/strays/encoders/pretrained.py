@@ -52,11 +52,12 @@ class Pretrained:
         with loading(self.folder):
             if self._is_bert and is_safetensors(self.folder):
                 return BertWeights(self.folder, self.config)
-        return {name: value.numpy() for name, value in self.model().state_dict().items()}
+        model = self.model("has weights that are no safetensors")
+        return {name: value.numpy() for name, value in model.state_dict().items()}
 
-    def model(self) -> Any:
-        """The model of PyTorch with its weights; read anew with every call."""
-        return transformers_models.load_model(self.folder)
+    def model(self, because: str = "is to run on PyTorch") -> Any:
+        """The model of PyTorch with its weights, read anew with every call; an error says `because` of what."""
+        return transformers_models.load_model(self.folder, because)
 
     @property
     def _is_bert(self) -> bool:
