@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from strays.errors import EncoderError, StraysError, first_line
+from strays.errors import EncoderError, LoadingError, StraysError, first_line
 
 # How libraries without an exception of their own for it say so: PyTorch, CUDA, ONNX Runtime, C++, the system.
 NO_MEMORY = re.compile(
@@ -23,10 +23,6 @@ LESS_AT_ONCE = (
 )
 PARAMS = ("device", "max_length")
 TORCH_PIP = "pip install 'strays[torch]'"
-
-
-class LoadingError(EncoderError):
-    """An encoder's files cannot be used: whatever runs the model, it will not do better."""
 
 
 def loading(folder: Path) -> AbstractContextManager[None]:

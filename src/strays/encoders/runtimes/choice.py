@@ -8,12 +8,12 @@ from __future__ import annotations
 from functools import cached_property
 
 from strays.encoders.cache import models_folder
-from strays.encoders.library_errors import LoadingError, without_torch
+from strays.encoders.library_errors import without_torch
 from strays.encoders.pretrained import Pretrained
 from strays.encoders.runtimes import onnx_graph, onnx_runtime
 from strays.encoders.runtimes.base import Runtime, usable_cores
 from strays.encoders.runtimes.devices import find_device, has_torch
-from strays.errors import EncoderError, UsageError
+from strays.errors import EncoderError, LoadingError, UsageError
 
 
 class RuntimeChoice:
