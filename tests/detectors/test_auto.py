@@ -67,6 +67,15 @@ def test_the_ridge_is_a_gaussian_process_mean() -> None:
     np.testing.assert_allclose(predicted, process.predict(X_test), atol=1e-10)
 
 
+@pytest.mark.parametrize("n", [1, 2, 64, 65, 129, 300])
+def test_triangular_matrices_of_any_size_are_inverted(n: int) -> None:
+    L = np.tril(np.random.default_rng(0).normal(size=(n, n)) / n) + np.eye(n)
+    inverse = L.copy()
+    kernel_ridge._invert_lower(inverse)
+    np.testing.assert_allclose(inverse @ L, np.eye(n), atol=1e-12)
+    assert not np.triu(inverse, 1).any()
+
+
 @pytest.mark.parametrize("function", [kernel_ridge.gauss, kernel_ridge.laplace])
 def test_left_out_predictions_are_those_of_a_refit(function) -> None:
     rng = np.random.default_rng(1)

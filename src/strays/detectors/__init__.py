@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from strays.detectors.nearest_normals import NearestNormals as NearestNormals
     from strays.detectors.one_class_svm import OneClassSVM as OneClassSVM
 
-# Name on the command line and in saved models -> where the class is. Imported on use, as each brings libraries of its own.
+# Name on the command line and in saved models -> where the class is. Imported on use, with what it needs.
 DETECTORS = {
     "auto": "strays.detectors.auto:AutoDetector",
     "ai-svdd": "strays.detectors.ai_svdd:AISVDD",

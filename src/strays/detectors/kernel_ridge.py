@@ -55,10 +55,25 @@ class Ridge:
 
 def fit_ridge(K: np.ndarray, targets: np.ndarray, penalty: float, weight: np.ndarray | None = None) -> Ridge:
     """Fit to targets t of the rows whose kernel matrix is K, with s = penalty and weights W; K is used up."""
-    from scipy.linalg import cholesky, lapack
-
     K.flat[:: len(K) + 1] += penalty if weight is None else penalty / weight
-    # R'R = A^-1, R lower triangular. K' is K, but lies in memory as LAPACK overwrites it without a copy.
-    R, _ = lapack.dtrtri(cholesky(K.T, lower=True, overwrite_a=True), lower=1, overwrite_c=1)
+    R = np.linalg.cholesky(K)
+    _invert_lower(R)  # R'R = A^-1
     coefficients = R.T @ (R @ targets)
     return Ridge(coefficients, targets - coefficients / np.einsum("ij,ij->j", R, R))
+
+
+def _invert_lower(L: np.ndarray) -> None:
+    """A lower triangular matrix becomes its inverse, by halves, so that nearly all of the work is products.
+
+        [[A, 0], [B, C]]^-1 = [[A^-1, 0], [-C^-1 B A^-1, C^-1]]
+
+    SciPy has it, in four fifths of the time for thousands of rows; importing that takes longer than fitting a thousand.
+    """
+    if len(L) <= 64:
+        L[:] = np.tril(np.linalg.inv(L))
+        return
+    half = len(L) // 2
+    A, B, C = L[:half, :half], L[half:, :half], L[half:, half:]
+    _invert_lower(A)
+    _invert_lower(C)
+    np.matmul(C, -(B @ A), out=B)

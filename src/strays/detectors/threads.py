@@ -1,12 +1,11 @@
 """How many threads a fit has, and blocks of rows scored in threads.
 
-The libraries that NumPy and SciPy multiply with have pools of threads, which wait for more work busily, on cores that
-others could use. Where matrices are small and many, more threads make a fit slower: `python -m benchmarks.fit_threads`.
+The library that NumPy multiplies with has a pool of threads, which wait for more work busily, on cores that others
+could use. Where matrices are small and many, more threads make a fit slower: `python -m benchmarks.fit_threads`.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -73,8 +72,6 @@ def workers() -> Iterator[Each]:
 @contextmanager
 def few_threads(n_rows: int) -> Iterator[None]:
     """One thread for products and decompositions where rows are few; then as many as before."""
-    import scipy.linalg  # noqa: F401  # has a pool of its own, which must be there to be limited
-
     with one_thread() if n_rows <= FEW else nullcontext():
         yield
 
@@ -85,7 +82,7 @@ def one_thread() -> AbstractContextManager[None]:
 
 
 class _OneForNumpy(AbstractContextManager[None]):
-    """One thread for the libraries that NumPy and SciPy multiply with, in the whole process, while anybody wants it."""
+    """One thread for the libraries that NumPy multiplies with, in the whole process, while anybody wants it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -128,12 +125,8 @@ def _nobody_controls() -> None:
 _NUMPY = _OneForNumpy()
 
 
-def _pools() -> ThreadpoolController:
-    return _pools_of("scipy.linalg" in sys.modules)
-
-
 @cache
-def _pools_of(with_scipy: bool) -> ThreadpoolController:
+def _pools() -> ThreadpoolController:
     return ThreadpoolController()  # looks through all loaded libraries, which takes milliseconds
 
 
