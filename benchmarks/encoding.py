@@ -24,6 +24,8 @@ import numpy as np
 from benchmarks.common import machine, seconds, write_json
 from strays import TextOutlierDetector
 from strays.encoders import load_encoder
+from strays.encoders.runtimes.onnx_graph import TABLE, bert_graph
+from strays.encoders.runtimes.onnx_session import OnnxSession
 from strays.encoders.sources import find_folder
 from strays.studies.corpora import data_folder, load_corpus
 
@@ -55,12 +57,10 @@ def transformer_ways() -> dict[str, Way]:
 
 def fastembed_style() -> Way:
     """ONNX Runtime in float32 on batches of 256 texts as they come, padded to the longest, threads left to it."""
-    import onnxruntime
-
-    encoder = load_encoder("default", precision="full", cache=False)
-    encoder.encode(["a"])
-    session = onnxruntime.InferenceSession(str(encoder._choice.onnx_model._path("full")))  # type: ignore[attr-defined]
-    tokenizer = encoder._pretrained.tokenizer.backend  # type: ignore[attr-defined]
+    files = load_encoder("default", precision="full")._pretrained  # type: ignore[attr-defined]
+    weights = files.weights()
+    session = OnnxSession(bert_graph(weights, files.config, files.shape), weights[TABLE], threads=0)
+    tokenizer = files.tokenizer.backend
     tokenizer.enable_truncation(256)
     tokenizer.enable_padding()
 
@@ -69,7 +69,7 @@ def fastembed_style() -> Way:
         for start in range(0, len(texts), 256):
             batch = tokenizer.encode_batch(texts[start : start + 256])
             ids, mask = np.array([text.ids for text in batch]), np.array([text.attention_mask for text in batch])
-            found.append(session.run(None, {"input_ids": ids, "attention_mask": mask})[0])
+            found.append(session.run(ids, mask))
         return np.concatenate(found)
 
     return encode

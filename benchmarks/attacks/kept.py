@@ -24,6 +24,7 @@ from benchmarks.tiny_bert import save_bert_of
 from strays.encoders import load_encoder
 from strays.encoders.cache import EmbeddingCache, store
 from strays.encoders.cache.folder import EMBEDDINGS, MODELS
+from strays.encoders.runtimes import graph_file
 
 ENCODERS = {"graph": ("", "int8"), "static table": ("fast:", None)}
 ANY_BIT = "cache, any bit"
@@ -177,7 +178,7 @@ def _files_of(kind: str, folder: Path) -> list[Path]:
     """The files that a case may hit: the large one half of the time, else one of all that belong to it."""
     is_graph = kind != "static table"
     mine = [path for path in sorted(folder.glob("*/*")) if path.parent.name.startswith("onnx") == is_graph]
-    large = [path for path in mine if path.name in (f"{ENCODERS[kind][1]}.onnx", "table.safetensors")]
+    large = [path for path in mine if path.name in (graph_file.FILE, "table.safetensors")]
     return large * len(mine) + mine
 
 

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from strays import TextOutlierDetector
 from strays.encoders import load_encoder
 from strays.encoders.cache import models_folder
 from strays.encoders.runtimes import onnx_graph, onnx_runtime
 from strays.encoders.runtimes.base import usable_cores
+from strays.encoders.runtimes.graph_file import GraphNotes
 from strays.encoders.runtimes.packed_bert import PackedBert, padded_attention
 from strays.errors import EncoderError, ModelError, StraysWarning, UsageError
 from strays.model.folder import sealed
@@ -82,12 +84,9 @@ def test_the_gpus_kernel_is_the_attention_of_pytorch() -> None:
 
 def test_weights_in_8_bits_overflow_on_no_processor(tiny_bert: Path) -> None:
     """Without VNNI, two products of a code of 8 bits without sign and a weight are added in 16 bits."""
-    import onnx
-
     load_encoder(str(tiny_bert), precision="int8").encode(["the cat"])
-    (path,) = models_folder().glob("onnx-*/int8.onnx")
-    constants = map(onnx.numpy_helper.to_array, onnx.load(path).graph.initializer)
-    weights = [constant for constant in constants if constant.dtype == np.int8]
+    (path,) = models_folder().glob("onnx-*/int8.safetensors")
+    weights = [constant for constant in load_file(path).values() if constant.dtype == np.int8]
     assert len(weights) == 2 * 6  # of each layer: query, key, value, their output, intermediate and output
     assert 2 * 255 * max(int(np.abs(codes.astype(int)).max()) for codes in weights) < 2**15
 
@@ -113,13 +112,17 @@ def test_graphs_are_made_once_and_made_again_when_damaged(tiny_bert: Path, monke
     assert np.array_equal(load_encoder(str(tiny_bert), cache=False).encode(TEXTS), expected)
     assert len(made) == 2
     (folder,) = models_folder().glob("onnx-*")
-    assert json.loads((folder / "kept.json").read_text())["int8_cosine"] > 0.99
+    assert json.loads((folder / "graphs.json").read_text())["int8_cosine"] > 0.99
     for name, harm in (
-        ("int8.onnx", lambda path: path.write_bytes(b"no graph")),
-        ("int8.onnx", lambda path: path.write_bytes(with_one_bit_flipped(path, 0.5))),
-        ("int8.onnx", lambda path: path.unlink()),
-        ("kept.json", lambda path: path.write_text("{")),
-        ("kept.json", lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | {"int8_cosine": 0.1}))),
+        ("int8.safetensors", lambda path: path.write_bytes(b"no graph")),
+        ("int8.safetensors", lambda path: path.write_bytes(b"")),
+        ("int8.safetensors", lambda path: os.truncate(path, path.stat().st_size - 1)),
+        ("int8.safetensors", lambda path: path.write_bytes(with_one_bit_flipped(path, 0.01))),
+        ("int8.safetensors", lambda path: path.write_bytes(with_one_bit_flipped(path, 0.5))),
+        ("int8.safetensors", lambda path: path.unlink()),
+        ("graphs.json", lambda path: path.write_text("{")),
+        ("graphs.json", lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | {"int8_cosine": 0.1}))),
+        ("graphs.json", lambda path: path.unlink()),
     ):
         before = len(made)
         harm(folder / name)
@@ -132,7 +135,7 @@ def test_graphs_are_made_once_and_made_again_when_damaged(tiny_bert: Path, monke
 def test_a_graph_that_was_changed_leaves_nothing_wrong_in_the_cache(tiny_bert: Path) -> None:
     """Neither while it is damaged nor afterwards: what is run has the digest that embeddings are stored under."""
     expected = load_encoder(str(tiny_bert), cache=False).encode(TEXTS)
-    (path,) = models_folder().glob("onnx-*/int8.onnx")
+    (path,) = models_folder().glob("onnx-*/int8.safetensors")
     path.write_bytes(with_zeros_in_the_middle(path))
     with pytest.warns(StraysWarning, match="is damaged"):
         assert np.array_equal(load_encoder(str(tiny_bert)).encode(TEXTS), expected)
@@ -143,9 +146,9 @@ def test_embeddings_of_another_graph_are_not_looked_up(tiny_bert: Path, monkeypa
     """A graph of the same weights may be written otherwise one day."""
     load_encoder(str(tiny_bert)).encode(TEXTS)
     (folder,) = models_folder().glob("onnx-*")
-    kept = onnx_runtime.KeptGraphs.from_json((folder / "kept.json").read_bytes())
-    other = replace(kept, sha256=kept.sha256 | {"int8": "0" * 64})
-    (folder / "kept.json").write_text(other.to_json())
+    notes = GraphNotes.from_json((folder / "graphs.json").read_bytes())
+    other = replace(notes, sha256=notes.sha256 | {"int8": "0" * 64})
+    (folder / "graphs.json").write_text(other.to_json())
     assert list(load_encoder(str(tiny_bert))._look_up(TEXTS)) == []  # type: ignore[attr-defined]
 
 
@@ -361,17 +364,19 @@ def test_streaming_leaves_torch_as_it_was(tiny_bert: Path) -> None:
 @pytest.mark.process
 def test_onnx_runtime_reports_to_nobody(tmp_path: Path) -> None:
     script = """
-import onnx
-from onnx import helper
-from strays.encoders.runtimes.onnx_runtime import _session
-ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "ab"]
-graph = helper.make_graph([helper.make_node("Identity", ["a"], ["b"])], "same", ends[:1], ends[1:])
-model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-print(_session(model.SerializeToString()).run(None, {"a": __import__("numpy").ones(1, "float32")})[0])
+import numpy as np
+from strays.encoders.runtimes.onnx_format import model, node, tensor_info
+from strays.encoders.runtimes.onnx_graph import TABLE, TOKENS, BertGraph
+from strays.encoders.runtimes.onnx_session import OnnxSession
+ends = [tensor_info(name, "int64", [1]) for name in TOKENS] + [tensor_info(TABLE, "float32", [2])]
+found = tensor_info("found", "float32", [1])
+graph = model("look up", [node("Gather", [TABLE, "input_ids"], "found")], [], ends, [found], {"": 17})
+session = OnnxSession(BertGraph(graph, {}), np.array([3, 5], dtype=np.float32))
+print(session.run(np.array([1]), np.array([1])))
 """
     left_out = ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME", "CI")
     env = {name: value for name, value in os.environ.items() if name not in left_out}
     env |= {"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=120)
-    assert (done.stdout, done.stderr) == ("[1.]\n", "")
+    assert (done.stdout, done.stderr) == ("[5.]\n", "")
     assert not list(tmp_path.rglob("*onnxruntime*"))  # it would keep a number of this machine there

@@ -11,7 +11,7 @@ Classification", 2021.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from strays.detectors.semi_supervised import SemiSupervisedSphere
 
@@ -28,11 +28,8 @@ class HypersphereClassifier(SemiSupervisedSphere):
     array([ 1, -1])
     """
 
-    def _normal_loss(self, d2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        root = np.sqrt(d2 + 1)
-        return root - 1, 0.5 / root
+    def _losses(self, d2: Any) -> tuple[Any, Any]:
+        import torch
 
-    def _anomaly_loss(self, d2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        h, slope_of_h = self._normal_loss(d2)
-        not_normal = 1e-6 - np.expm1(-h)  # 1 - p, and a little, as it is zero at the centre
-        return -np.log(not_normal), -np.exp(-h) / not_normal * slope_of_h
+        h = torch.sqrt(d2 + 1) - 1
+        return h, -torch.log(-torch.expm1(-h) + 1e-6)

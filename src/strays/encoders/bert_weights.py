@@ -1,4 +1,4 @@
-"""The weights of a BERT from safetensors files, one tensor at a time, as float32.
+"""The weights of a BERT from safetensors files, mapped, as float32.
 
 Heads for other tasks are left where they are, and names are those of the model without a head: `bert.` and `roberta.`
 go, and so do gamma and beta, as the first BERTs called what is weight and bias now.
@@ -15,9 +15,9 @@ import numpy as np
 from safetensors import safe_open
 
 from strays.encoders.bert_config import BertConfig
+from strays.encoders.library_errors import LoadingError
 from strays.encoders.settings import read_json
 from strays.encoders.sources import weight_files
-from strays.errors import LoadingError
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 # How numbers are stored -> how NumPy reads them; it has no bfloat16, which is the upper half of a float32.
@@ -28,24 +28,25 @@ EARLIER_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "Layer
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """Where a tensor is in a file."""
+    """Where a tensor is among the bytes of a file, which are mapped."""
 
-    path: Path
+    file: np.memmap
     dtype: str
     shape: tuple[int, ...]
-    offset: int
+    begin: int
+    end: int
 
-    def read(self) -> np.ndarray:
-        """Its numbers as float32."""
-        count = int(np.prod(self.shape))
-        found = np.fromfile(self.path, STORED[self.dtype], count, offset=self.offset)
-        if self.dtype == "BF16":
-            found = (found.astype("<u4") << 16).view("<f4")
-        return found.astype(np.float32, copy=False).reshape(self.shape)
+    def numbers(self) -> np.ndarray:
+        """As float32: those that are stored so stay where they are (an np.memmap), others are converted."""
+        found = self.file[self.begin : self.end].view(STORED[self.dtype]).reshape(self.shape)
+        if self.dtype == "F32":
+            return found
+        plain = np.asarray(found)
+        return (plain.astype("<u4") << 16).view("<f4") if self.dtype == "BF16" else plain.astype(np.float32)
 
 
 class BertWeights(Mapping[str, np.ndarray]):
-    """A name -> the tensor, read when it is asked for and not kept; every tensor that the config speaks of is there."""
+    """A name -> the tensor, read when it is used and not kept; every tensor that the config speaks of is there."""
 
     def __init__(self, folder: Path, config: BertConfig) -> None:
         stored = {_plain_name(name): tensor for path in _files(folder) for name, tensor in _tensors(path).items()}
@@ -63,7 +64,7 @@ class BertWeights(Mapping[str, np.ndarray]):
         self._stored = {name: stored[name] for name in expected}
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._stored[name].read()
+        return self._stored[name].numbers()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._stored)
@@ -111,14 +112,15 @@ def _files(folder: Path) -> list[Path]:
 def _tensors(path: Path) -> dict[str, StoredTensor]:
     with safe_open(path, framework="np"):  # which checks that the header is in order and fits the file
         pass
-    with path.open("rb") as file:
-        start = 8 + int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(start - 8))
-    return {
-        name: StoredTensor(path, about["dtype"], tuple(about["shape"]), start + about["data_offsets"][0])
-        for name, about in header.items()
-        if name != "__metadata__"
-    }
+    file = np.memmap(path, np.uint8, mode="r")
+    start = 8 + int.from_bytes(file[:8].tobytes(), "little")
+    header = json.loads(file[8:start].tobytes())
+    tensors = {}
+    for name in header.keys() - {"__metadata__"}:
+        about = header[name]
+        begin, end = (start + offset for offset in about["data_offsets"])
+        tensors[name] = StoredTensor(file, about["dtype"], tuple(about["shape"]), begin, end)
+    return tensors
 
 
 def _plain_name(name: str) -> str:

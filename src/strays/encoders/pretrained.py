@@ -17,6 +17,7 @@ from strays.encoders import identity, sources, tokenizer_files, transformers_mod
 from strays.encoders.bert_config import BertConfig, read_config
 from strays.encoders.bert_weights import BertWeights, is_safetensors
 from strays.encoders.library_errors import loading
+from strays.encoders.pinned import digest
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
 from strays.encoders.tokenizer_files import FastTokenizer
 from strays.encoders.transformers_models import SlowTokenizer
@@ -48,16 +49,23 @@ class Pretrained:
         return own or transformers_models.load_tokenizer(self.folder)
 
     def weights(self) -> Mapping[str, np.ndarray]:
-        """The weights by their names."""
-        with loading(self.folder):
-            if self._is_bert and is_safetensors(self.folder):
-                return BertWeights(self.folder, self.config)
-        model = self.model("has weights that are no safetensors")
-        return {name: value.numpy() for name, value in model.state_dict().items()}
+        """The weights by their names: those that the fingerprint is of.
 
-    def model(self, because: str = "is to run on PyTorch") -> Any:
-        """The model of PyTorch with its weights, read anew with every call; an error says `because` of what."""
-        return transformers_models.load_model(self.folder, because)
+        Files are mapped, so they must not be written to later; those that are replaced stay what they were.
+        """
+        hashed = self.files
+        with loading(self.folder):
+            if not (self._is_bert and is_safetensors(self.folder)):
+                return {name: value.numpy() for name, value in self.model().state_dict().items()}
+            weights = BertWeights(self.folder, self.config)
+        for path in sources.weight_files(self.folder):
+            if digest(path) != hashed.get(path.name):
+                raise EncoderError(f"{path} changed while it was read; run this again")
+        return weights
+
+    def model(self) -> Any:
+        """The model of PyTorch with its weights; read anew with every call."""
+        return transformers_models.load_model(self.folder)
 
     @property
     def _is_bert(self) -> bool:

@@ -16,9 +16,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-# Codes of onnx.proto: the types of a tensor's elements, by NumPy's name, and the types of an attribute.
+# Codes of onnx.proto: the types of a tensor's elements, by NumPy's name, and the types of an attribute,
+# and where a tensor's values are.
 ELEMENT_TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int64": 7}
 FLOAT, INT, INTS = 1, 2, 7
+OUTSIDE = 1
 VARINT, LENGTH_DELIMITED, FOUR_BYTES = 0, 2, 5
 # Of the format itself; ONNX Runtime has read it since 1.14.
 IR_VERSION = 9
@@ -43,6 +45,12 @@ def constant(name: str, value: np.ndarray) -> bytes:
     """A tensor with its values (TensorProto)."""
     data = np.ascontiguousarray(value, value.dtype.newbyteorder("<")).tobytes()
     return _tensor(value) + _text(8, name) + _message(9, data)
+
+
+def outside_constant(name: str, value: np.ndarray) -> bytes:
+    """The same tensor without its values, which whoever opens the graph gives for its name."""
+    location = _text(1, "location") + _text(2, name)
+    return _tensor(value) + _text(8, name) + _message(13, location) + _integer(14, OUTSIDE)
 
 
 def tensor_info(name: str, dtype: str, shape: Iterable[str | int]) -> bytes:

@@ -18,6 +18,7 @@ parts.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +30,12 @@ from strays.encoders.settings import EncoderSettings, first_position
 GRAPH_VERSION = 1
 # A graph in one piece cannot be larger than 2 GB.
 MOST_BYTES = 1.9e9
+# Constants of at least so many bytes are no part of the ONNX, so that ONNX Runtime need not copy them.
+LARGE = 1024
 OPSET = 19
-INPUTS = ("input_ids", "attention_mask")
+TOKENS = ("input_ids", "attention_mask")
+# The rows that words have in the model's own table: an input, since ONNX Runtime would copy a constant.
+TABLE = "embeddings.word_embeddings.weight"
 MICROSOFT = "com.microsoft"
 # RoBERTa's layers are BERT's.
 MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
@@ -49,8 +54,21 @@ def supports(config: Any) -> bool:
     )
 
 
-def bert_graph(weights: Mapping[str, np.ndarray], config: Any, shape: EncoderSettings, *, int8: bool = False) -> bytes:
-    """The model as ONNX: input_ids and attention_mask (texts, tokens) in, embedding (texts, dimension) out."""
+@dataclass(frozen=True)
+class BertGraph:
+    """A model as ONNX, and its large constants by name.
+
+    input_ids and attention_mask (texts, tokens) and the table of words go in, embedding (texts, dimension) comes out.
+    """
+
+    onnx: bytes
+    constants: Mapping[str, np.ndarray]
+
+
+def bert_graph(
+    weights: Mapping[str, np.ndarray], config: Any, shape: EncoderSettings, *, int8: bool = False
+) -> BertGraph:
+    """The graph of a model; in full precision its large constants are the weights themselves, or views of them."""
     graph = _Graph(weights, config.hidden_size, int8)
     x = _embeddings(graph, config)
     mask = graph.op("Cast", "attention_mask", to=1)
@@ -67,7 +85,7 @@ def bert_graph(weights: Mapping[str, np.ndarray], config: Any, shape: EncoderSet
     if shape.normalize:
         length = graph.op("ReduceL2", pooled, graph.ints(1))
         pooled = graph.op("Div", pooled, graph.op("Max", length, graph.scalar(1e-12)))
-    return graph.serialize(pooled)
+    return graph.finished(pooled)
 
 
 def _embeddings(graph: _Graph, config: Any) -> str:
@@ -77,7 +95,7 @@ def _embeddings(graph: _Graph, config: Any) -> str:
         places = places + graph["embeddings.token_type_embeddings.weight"][0]
     n_tokens = graph.op("Shape", "input_ids", start=1, end=2)
     place = graph.op("Slice", graph.constant(places), graph.ints(0), n_tokens, graph.ints(0))
-    word = graph.op("Gather", graph.constant(graph["embeddings.word_embeddings.weight"]), "input_ids")
+    word = graph.op("Gather", TABLE, "input_ids")
     return graph.layer_norm(graph.op("Add", word, place), "embeddings.LayerNorm", config.layer_norm_eps)
 
 
@@ -116,6 +134,7 @@ class _Graph:
         self.weights, self.dimension, self.int8 = weights, dimension, int8
         self.nodes: list[bytes] = []
         self.constants: list[bytes] = []
+        self.large: dict[str, np.ndarray] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
         return np.asarray(self.weights[name], dtype=np.float32)
@@ -126,8 +145,12 @@ class _Graph:
         return name
 
     def constant(self, value: np.ndarray | np.generic) -> str:
-        name = f"c{len(self.constants)}"
-        self.constants.append(onnx_format.constant(name, np.asarray(value)))
+        name, value = f"c{len(self.constants)}", np.asarray(value)
+        if value.nbytes >= LARGE:
+            self.large[name] = value
+            self.constants.append(onnx_format.outside_constant(name, value))
+        else:
+            self.constants.append(onnx_format.constant(name, value))
         return name
 
     def scalar(self, value: float) -> str:
@@ -169,14 +192,18 @@ class _Graph:
     def product(self, x: _Rows, W: np.ndarray) -> str:
         """X W' of a weight matrix W (outputs, inputs), as torch keeps it."""
         if not self.int8:
-            return self.op("MatMul", x.values, self.constant(W.T))
+            # ONNX Runtime transposes constants when it opens the graph; W itself may be mapped from the weights' file.
+            return self.op("MatMul", x.values, self.op("Transpose", self.constant(W), perm=[1, 0]))
         scale = np.maximum(np.abs(W).max(axis=1), 1e-8) / 63  # (outputs,)
         codes = np.round(W / scale[:, None]).astype(np.int8)
         factors = (x.values, self.constant(codes.T), self.scalar(1.0), self.constant(scale.astype(np.float32)), x.zero)
         return self.op("Mul", self.op("MatMulIntegerToFloat", *factors, domain=MICROSOFT), x.scale)
 
-    def serialize(self, embedding: str) -> bytes:
-        inputs = [onnx_format.tensor_info(name, "int64", ("texts", "tokens")) for name in INPUTS]
+    def finished(self, embedding: str) -> BertGraph:
+        ids, mask = (onnx_format.tensor_info(name, "int64", ("texts", "tokens")) for name in TOKENS)
+        table = onnx_format.tensor_info(TABLE, "float32", ("words", self.dimension))
         output = onnx_format.tensor_info("embedding", "float32", ("texts", self.dimension))
         nodes = [*self.nodes, onnx_format.node("Identity", [embedding], "embedding")]
-        return onnx_format.model("bert", nodes, self.constants, inputs, [output], {"": OPSET, MICROSOFT: 1})
+        opsets = {"": OPSET, MICROSOFT: 1}
+        onnx = onnx_format.model("bert", nodes, self.constants, [ids, mask, table], [output], opsets)
+        return BertGraph(onnx, self.large)
