@@ -12,6 +12,7 @@ import numpy as np
 
 from strays.detectors import Detector
 from strays.detectors.estimator import Estimator, clone
+from strays.detectors.threads import few_threads
 from strays.encoders import Encoder, Progress, load_encoder
 from strays.encoders.base import check_embeddings, without_cache
 from strays.encoders.cut_texts import gather_cut_texts
@@ -143,10 +144,11 @@ class TextOutlierDetector(Calibrated, Estimator):
         with gather_cut_texts():
             X = self._embed(once.texts, progress) if given is None else given
         fitting.require_different(X, self.encoder_)
-        once, X = once.with_classes(X)
-        found = fitting.fit_and_hold_out(detector, X, once.y, self.held_out, self.random_state, fit_progress)
+        with few_threads(len(X)):  # small products, which threads would only wait for
+            once, X = once.with_classes(X)
+            found = fitting.fit_and_hold_out(detector, X, once.y, self.held_out, self.random_state, fit_progress)
+            scores = found.detector.anomaly_score(X)
         self.detector_ = found.detector
-        scores = self.detector_.anomaly_score(X)
         self.training_scores_ = scores[once.place]
         self.calibration_ = Calibration.from_scores(found.held_out_scores, self.training_scores_)
         self.threshold_ = threshold or DEFAULT_THRESHOLD
