@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,12 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> Iterator[None]:
     """What tests compute is too small for threads to help, and pytest-xdist already keeps the cores busy."""
-    import torch
     from threadpoolctl import threadpool_limits
 
-    torch.set_num_threads(1)
+    if find_spec("torch"):
+        import torch
+
+        torch.set_num_threads(1)
     with threadpool_limits(1):
         yield
 

@@ -58,6 +58,10 @@ class EncoderError(StraysError):
     """An encoder cannot be found, loaded, run or trusted."""
 
 
+class LoadingError(EncoderError):
+    """An encoder's files cannot be used, whatever runs it."""
+
+
 class ModelError(StraysError):
     """A saved model cannot be read, or does not fit what it is asked to do."""
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strays.detectors import AISVDD, network
-from strays.detectors.ai_svdd import PAPER_SIZES, bc_loss, set_gradients
+from strays.detectors.ai_svdd import PAPER_SIZES, bc_loss
 from strays.detectors.network import stratified_batches
 from strays.errors import CollapseError, DataError, UsageError
 from strays.jobs.metrics import auc
@@ -44,35 +44,6 @@ def test_centre_by_hand() -> None:
     assert network.weighted_center(z, y).tolist() == [-2.0, -4.0]
     # (4+16) + (16+16) - (36+64), over n = 3
     assert bc_loss(z, y) == pytest.approx((20 + 32 - 100) / 3)
-
-
-def test_torch_and_numpy_run_the_same_loss() -> None:
-    import torch
-
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(30, 5)), np.r_[np.ones(24), -np.ones(6)]
-    W = [w.astype(np.float64) for w in network.initial_weights([5, 7, 3], rng)]
-    for activation in network.ACTIVATIONS:
-        here = bc_loss(network.phi(X, W, activation), y)
-        there = bc_loss(network.phi(torch.tensor(X), [torch.tensor(w) for w in W], activation), torch.tensor(y))
-        assert here == pytest.approx(there.item(), rel=1e-12)
-
-
-@pytest.mark.parametrize("activation", network.ACTIVATIONS)
-def test_gradients_by_hand_are_autograds(activation: str) -> None:
-    import torch
-
-    rng = np.random.default_rng(0)
-    x = torch.tensor(rng.normal(size=(30, 5)))
-    y = torch.tensor(np.r_[np.ones(24), np.full(6, -0.7)])
-    start = [w.astype(np.float64) for w in network.initial_weights([5, 9, 7, 3], rng)]
-    reference = network.tensors(start, autograd=True)
-    loss = bc_loss(network.phi(x, reference, activation) / 0.3, y)
-    expected = torch.autograd.grad(loss, reference)
-    W = network.tensors(start, autograd=False)
-    assert set_gradients(W, x, y, activation, unit=0.3).item() == pytest.approx(loss.item(), rel=1e-12)
-    for w, gradient in zip(W, expected, strict=True):
-        torch.testing.assert_close(w.grad, gradient, rtol=1e-10, atol=1e-14)
 
 
 def test_small_corpora_train_for_a_minimum_of_steps(blobs) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
@@ -49,6 +48,7 @@ def test_what_is_kept_for_scoring_is_that_of_the_last_fit() -> None:
 @pytest.mark.parametrize("known", [0, 8])
 def test_a_gpu_would_see_the_same(known: int) -> None:
     """The lines that run on a GPU, run here by torch: copies, rows that were fitted on, and fresh ones."""
+    pytest.importorskip("torch", reason="GPUs need PyTorch (pip install 'strays[torch]')")
     normal, first, second = kinds(90)
     normal[40:43] = normal[39] + 1e-4
     X = np.vstack([first[:known], normal])
@@ -61,22 +61,28 @@ def test_a_gpu_would_see_the_same(known: int) -> None:
 def test_the_ridge_is_a_gaussian_process_mean() -> None:
     rng = np.random.default_rng(0)
     X, X_test, t = rng.normal(size=(60, 5)), rng.normal(size=(20, 5)), rng.normal(size=60)
-    ours, test = torch.from_numpy(X), torch.from_numpy(X_test)
-    K = kernel_ridge.gauss(kernel_ridge.squared_distances(ours, ours))
-    ridge = kernel_ridge.fit_ridge(K, torch.from_numpy(t), 0.5)
-    predicted = kernel_ridge.gauss(kernel_ridge.squared_distances(test, ours)) @ ridge.coefficients
+    ridge = kernel_ridge.fit_ridge(kernel_ridge.gauss(kernel_ridge.squared_distances(X, X)), t, 0.5)
+    predicted = kernel_ridge.gauss(kernel_ridge.squared_distances(X_test, X)) @ ridge.coefficients
     process = GaussianProcessRegressor(RBF(np.sqrt(0.5)), alpha=0.5, optimizer=None).fit(X, t)
     np.testing.assert_allclose(predicted, process.predict(X_test), atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [1, 2, 64, 65, 129, 300])
+def test_triangular_matrices_of_any_size_are_inverted(n: int) -> None:
+    L = np.tril(np.random.default_rng(0).normal(size=(n, n)) / n) + np.eye(n)
+    inverse = L.copy()
+    kernel_ridge._invert_lower(inverse)
+    np.testing.assert_allclose(inverse @ L, np.eye(n), atol=1e-12)
+    assert not np.triu(inverse, 1).any()
 
 
 @pytest.mark.parametrize("function", [kernel_ridge.gauss, kernel_ridge.laplace])
 def test_left_out_predictions_are_those_of_a_refit(function) -> None:
     rng = np.random.default_rng(1)
-    X, t = torch.from_numpy(rng.normal(size=(40, 3))), torch.from_numpy(rng.normal(size=40))
-    weight = torch.from_numpy(rng.uniform(0.2, 5, size=40))
+    X, t, weight = rng.normal(size=(40, 3)), rng.normal(size=40), rng.uniform(0.2, 5, size=40)
     whole = kernel_ridge.fit_ridge(function(kernel_ridge.squared_distances(X, X)), t, 0.3, weight)
     for i in (0, 17, 39):
-        rest = torch.arange(40) != i
+        rest = np.arange(40) != i
         K = function(kernel_ridge.squared_distances(X[rest], X[rest]))
         refit = kernel_ridge.fit_ridge(K, t[rest], 0.3, weight[rest])
         at_i = function(kernel_ridge.squared_distances(X[i : i + 1], X[rest])) @ refit.coefficients
@@ -92,12 +98,9 @@ def test_a_row_of_weight_two_is_two_rows() -> None:
     )
     at = []
     for rows, counts in ((X, weight), (twice, np.ones(90))):
-        given = torch.from_numpy(rows)
-        K = kernel_ridge.gauss(kernel_ridge.squared_distances(given, given))
-        ridge = kernel_ridge.fit_ridge(K, torch.from_numpy(t[: len(rows)]), 0.5, torch.from_numpy(counts))
-        at.append(
-            kernel_ridge.gauss(kernel_ridge.squared_distances(torch.from_numpy(second), given)) @ ridge.coefficients
-        )
+        K = kernel_ridge.gauss(kernel_ridge.squared_distances(rows, rows))
+        ridge = kernel_ridge.fit_ridge(K, t[: len(rows)], 0.5, counts)
+        at.append(kernel_ridge.gauss(kernel_ridge.squared_distances(second, rows)) @ ridge.coefficients)
     np.testing.assert_allclose(at[0], at[1], atol=1e-9)
 
 

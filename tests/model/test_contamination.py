@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import hypergeom
 
 from strays.model.calibration import Calibration
-from strays.model.contamination import estimate_contamination
+from strays.model.contamination import at_least, estimate_contamination
 
 
 def drawn(rng: np.random.Generator, n: int, m: int, odd: int) -> tuple[Calibration, np.ndarray]:
@@ -72,3 +75,17 @@ def test_it_says_what_it_found() -> None:
         "No more rows are odd than among texts like those the model was fitted on (at most 3 % are odder): 16 have a "
         "p-value of at most 0.05, 15 would by chance."
     )
+
+
+@given(st.integers(1, 400), st.integers(1, 400), st.integers(0, 800), st.integers(0, 400))
+@settings(deadline=None)
+def test_the_hypergeometric_tail_is_scipys(marked: int, others: int, draws: int, r: int) -> None:
+    draws = min(draws, marked + others)
+    expected = hypergeom.sf(r - 1, marked + others, marked, draws)
+    assert at_least(r, marked, others, draws) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_the_hypergeometric_tail_of_ten_million_texts() -> None:
+    for r, marked, others, draws in ((100, 10_000, 10_000_000, 100_500), (1000, 100_000, 10_000_000, 101_000)):
+        expected = hypergeom.sf(r - 1, marked + others, marked, draws)
+        assert at_least(r, marked, others, draws) == pytest.approx(expected, rel=1e-6)

@@ -5,7 +5,7 @@
     exact                                                   products that are the same in any batch: scores rest on it
     copies, set_aside                                       which rows are better not compared with
     base                                                    Detector: what every method promises
-    network, sphere, semi_supervised                        what the neural networks share
+    network, training, sphere, semi_supervised              what the neural networks share
     centroid, mahalanobis, nearest_normals, ai_svdd, ...    the methods
     auto, with auto_features, auto_in_words, ...            the default, which combines several
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from strays.detectors.nearest_normals import NearestNormals as NearestNormals
     from strays.detectors.one_class_svm import OneClassSVM as OneClassSVM
 
-# Name on the command line and in saved models -> where the class is. Imported on use: torch is slow to load.
+# Name on the command line and in saved models -> where the class is. Imported on use, with what it needs.
 DETECTORS = {
     "auto": "strays.detectors.auto:AutoDetector",
     "ai-svdd": "strays.detectors.ai_svdd:AISVDD",

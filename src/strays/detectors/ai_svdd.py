@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -25,10 +25,8 @@ from strays.detectors import network
 from strays.detectors.base import generator
 from strays.detectors.limits import COUNT, Interval, StrOptions
 from strays.detectors.sphere import SphereDetector, paper_settings
+from strays.detectors.training import TrainableNetwork, minimise
 from strays.errors import DataError
-
-if TYPE_CHECKING:
-    import torch
 
 # Appendix, "Parameter tuning": hidden size, latent size and batch size chosen for each experiment.
 PAPER_SIZES = {
@@ -40,12 +38,16 @@ PAPER_SIZES = {
 }
 
 
-def bc_loss(z: Any, y: Any) -> Any:
-    """BC-Loss of latents z (n, latent_size) under signed weights y (n,), in its O(n d) centre form.
+def bc_loss(z: np.ndarray, y: np.ndarray) -> float:
+    """BC-Loss of latents z (n, latent_size) under signed weights y (n,), in its O(n d) centre form."""
+    return float((y * network.squared_distance(z, network.weighted_center(z, y))).sum() / len(y))
 
-    The definition. Training takes the loss from set_gradients, which has its terms at hand and is tested against this.
-    """
-    return (y * network.squared_distance(z, network.weighted_center(z, y))).sum() / len(y)
+
+def bc_gradient(z: np.ndarray, y: np.ndarray, unit: float) -> tuple[float, np.ndarray]:
+    """BC-Loss of z / unit, and its gradient by z: c* needs none of its own, since the loss is least there."""
+    away = z - network.weighted_center(z, y)
+    gradient = (2 / (len(y) * unit**2) * y)[:, None] * away
+    return float(np.vdot(gradient, away)) / 2, gradient
 
 
 @dataclass(eq=False, repr=False)
@@ -104,9 +106,7 @@ class AISVDD(SphereDetector):
         settings = paper_settings(PAPER_SIZES, study)
         return cls(**settings, anomaly_weight=None, min_steps=1, random_state=random_state)
 
-    def _fit(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        import torch
-
+    def _train(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         rng = generator(self.random_state)
         sign = self._signed_weights(y)
         start = network.initial_weights([X.shape[1], self.hidden_size, self.latent_size], rng)
@@ -116,25 +116,31 @@ class AISVDD(SphereDetector):
         # gradient step of Eq. 7 keeps the loss as it is printed.
         before = network.spread(X[y >= 0], start, self.activation)
         unit = before if self.optimizer == "adam" else 1.0
-        W = network.tensors(start, autograd=False)
-        rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
+        net = TrainableNetwork(start, [network.ACTIVATIONS[self.activation]])
 
-        def loss_of(batch: torch.Tensor) -> torch.Tensor:
-            s = torch.from_numpy(self._signed_weights(y[batch.numpy()]))
-            return set_gradients(W, rows.index_select(0, batch), s, self.activation, unit)
+        def loss_of(z: np.ndarray, batch: np.ndarray) -> tuple[float, np.ndarray]:
+            return bc_gradient(z, self._signed_weights(y[batch]), unit)
 
         def batches() -> Iterator[np.ndarray]:
             return network.stratified_batches(y, self.batch_size, rng, reuse=self.anomaly_weight is not None)
 
         min_steps = self.min_steps if (y < 0).any() else 0
-        self.loss_ = network.minimise(
-            loss_of, W, batches, self.learning_rate, self.epochs, min_steps, optimizer=self.optimizer, unit_norm=True
+        self.loss_ = minimise(
+            net,
+            np.ascontiguousarray(X, np.float32),
+            loss_of,
+            batches,
+            self.learning_rate,
+            self.epochs,
+            min_steps,
+            optimizer=self.optimizer,
+            unit_norm=True,
         )
         # float32 steps leave norms within 1e-7 of 1; scoring is in float64, so finish there.
-        self.weights_ = [w / np.linalg.norm(w) for w in network.arrays(W)]
-        z = network.latents(X, network.exact_layers(self.weights_), self.activation)
+        self.weights_ = [w / np.linalg.norm(w) for w in net.trained()]
+        z = self._latents(X)
         self.center_ = network.weighted_center(z, sign.astype(np.float64))
-        return self._settle(X, y, before)
+        return self._settle(z, y, before)
 
     def _signed_weights(self, y: np.ndarray) -> np.ndarray:
         """The y_i of the formula: +1 for presumed normals, minus their share of the anomaly weight for anomalies."""
@@ -151,28 +157,3 @@ class AISVDD(SphereDetector):
         else:
             each = self.anomaly_weight * n_normals / max(n_anomalies, 1)
         return np.where(y < 0, -each, 1.0).astype(np.float32)
-
-
-def set_gradients(
-    W: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor, activation: str, unit: float
-) -> torch.Tensor:
-    """Set w.grad to dL/dw for each layer w, where L is the BC-Loss of phi(x) / unit; returns L.
-
-    By hand, since it saves a sixth of the step over autograd. c* needs no gradient of its own: L is least there.
-    """
-    import torch
-
-    hidden, inputs = [], [x]
-    for w in W[:-1]:
-        hidden.append(inputs[-1] @ w.T)
-        inputs.append(network.rectify(hidden[-1], activation))
-    z = inputs[-1] @ W[-1].T / unit
-    away = z - network.weighted_center(z, y)
-    delta = 2 / (len(y) * unit) * y[:, None] * away  # dL/dphi
-    loss = unit / 2 * (delta * away).sum()
-    for layer in reversed(range(len(W))):
-        torch.mm(delta.T, inputs[layer], out=W[layer].grad)
-        if layer:
-            slope = network.ACTIVATIONS[activation]
-            delta = torch.ops.aten.leaky_relu_backward(delta @ W[layer], hidden[layer - 1], slope, False)
-    return loss

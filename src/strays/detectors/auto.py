@@ -169,20 +169,16 @@ class AutoDetector(Detector):
 
         `counts` is how much each known anomaly counts.
         """
-        import torch
-
         first = np.flatnonzero(normals.compared & ~aside)
         # The others tell the heads what is normal; without known anomalies there are none.
         then = np.flatnonzero(~normals.compared & ~aside)[: None if len(known) else 0]
         rows = np.r_[first, then]
         self.rows_ = np.vstack([normals.X[rows], known]).astype(np.float32)
         self.n_normals_, self.n_compared_, self.radius_ = len(rows), len(first), normals.radius[first]
-        arrays = (placed(self.rows_, self.center_, self.scale_), self.radius_, counts)
-        Z, radius, weight = (torch.from_numpy(a) for a in arrays)
-        fitted = fit_parts(Z, self.n_normals_, radius, weight, n_neighbors=self.n_neighbors)
-        self.field_, self.kernel_, self.linear_ = fitted.field.numpy(), fitted.kernel.numpy(), fitted.linear
-        self.left_out_ = fitted.left_out[: self.n_normals_].numpy()
-        at_known = fitted.left_out[self.n_normals_ :].numpy()
+        Z = placed(self.rows_, self.center_, self.scale_)
+        fitted = fit_parts(Z, self.n_normals_, self.radius_, counts, n_neighbors=self.n_neighbors)
+        self.field_, self.kernel_, self.linear_ = fitted.field, fitted.kernel, fitted.linear
+        self.left_out_, at_known = fitted.left_out[: self.n_normals_], fitted.left_out[self.n_normals_ :]
         at_normals = self._features(normals.X)
         self._weigh(at_normals[normals.counted], at_known, counts)
         return at_normals, at_known

@@ -9,7 +9,7 @@ Ruff et al., "Deep Semi-Supervised Anomaly Detection", 2020.
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from strays.detectors.semi_supervised import SemiSupervisedSphere
 
@@ -26,5 +26,9 @@ class DeepSAD(SemiSupervisedSphere):
     array([ 1, -1])
     """
 
-    def _losses(self, d2: Any) -> tuple[Any, Any]:
-        return d2, 1 / (d2 + 1e-3)
+    def _normal_loss(self, d2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return d2, np.ones_like(d2)
+
+    def _anomaly_loss(self, d2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        b = 1 / (d2 + 1e-3)
+        return b, -(b**2)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from strays.detectors import network
 from strays.detectors.base import generator
 from strays.detectors.limits import COUNT, NOT_NEGATIVE
 from strays.detectors.sphere import SphereDetector, paper_settings
+from strays.detectors.training import TrainableNetwork, minimise
 
 # Appendix, "Parameter tuning": hidden size, latent size and batch size chosen for each experiment; lambda is 1e-4.
 PAPER_SIZES = {
@@ -32,9 +33,9 @@ PAPER_SIZES = {
 }
 
 
-def oc_loss(z: Any, center: Any, weights: list[Any], weight_decay: float) -> Any:
-    """OC-Loss of latents z (n, latent_size): mean squared distance to the centre, plus the weights' penalty."""
-    return network.squared_distance(z, center).mean() + weight_decay / 2 * sum((w**2).sum() for w in weights)
+def mean_square(away: np.ndarray, n: int) -> tuple[float, np.ndarray]:
+    """1/n of the sum of squares of z - target, whatever the target, and its gradient by z."""
+    return float(np.vdot(away, away)) / n, 2 / n * away
 
 
 @dataclass(eq=False, repr=False)
@@ -83,33 +84,30 @@ class DeepSVDD(SphereDetector):
         """The paper's settings for one of its experiments: '5.1', '5.2-ag', '5.2-yelp', '5.2-rct' or '5.3'."""
         return cls(**paper_settings(PAPER_SIZES, study), pretrain_epochs=3, random_state=random_state)
 
-    def _fit(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        import torch
-
+    def _train(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         rng = generator(self.random_state)
         seen = X[y >= 0]
-        rows = torch.from_numpy(np.ascontiguousarray(seen, dtype=np.float32))
-        layer_sizes = [X.shape[1], self.hidden_size, self.latent_size]
-        W = network.tensors(network.initial_weights(layer_sizes, rng), autograd=True)
-        decoder = network.tensors(network.initial_weights(layer_sizes[::-1], rng), autograd=True)
+        rows = np.ascontiguousarray(seen, np.float32)
+        sizes, slope = [X.shape[1], self.hidden_size, self.latent_size], network.ACTIVATIONS[self.activation]
+        encoder, decoder = network.initial_weights(sizes, rng), network.initial_weights(sizes[::-1], rng)
 
         def batches() -> Iterator[np.ndarray]:
             return network.stratified_batches(np.zeros(len(rows)), self.batch_size, rng, reuse=True)
 
-        def reconstruction_error(batch: torch.Tensor) -> torch.Tensor:
-            x = rows[batch]
-            return ((network.phi(network.phi(x, W, self.activation), decoder, self.activation) - x) ** 2).mean()
+        def reconstruction_error(made: np.ndarray, batch: np.ndarray) -> tuple[float, np.ndarray]:
+            return mean_square(made - rows[batch], made.size)
 
+        both = TrainableNetwork(encoder + decoder, [slope, 1.0, slope])
         rate = self.learning_rate
-        self.reconstruction_ = network.minimise(reconstruction_error, W + decoder, batches, rate, self.pretrain_epochs)
-        with torch.no_grad():
-            c = network.phi(rows, W, self.activation).mean(0)
-        before = network.spread(seen, network.arrays(W), self.activation)
+        self.reconstruction_ = minimise(both, rows, reconstruction_error, batches, rate, self.pretrain_epochs)
+        net = TrainableNetwork(both.weights[: len(encoder)], [slope])
+        c = network.phi(rows, net.weights, self.activation).mean(axis=0, dtype=np.float64).astype(np.float32)
+        before = network.spread(seen, net.trained(), self.activation)
 
-        def distance_and_decay(batch: torch.Tensor) -> torch.Tensor:
-            return oc_loss(network.phi(rows[batch], W, self.activation), c, W, self.weight_decay)
+        def distance(z: np.ndarray, batch: np.ndarray) -> tuple[float, np.ndarray]:
+            return mean_square(z - c, len(z))
 
-        self.loss_ = network.minimise(distance_and_decay, W, batches, rate, self.epochs)
-        self.weights_ = network.arrays(W)
-        self.center_ = c.numpy().astype(np.float64)
-        return self._settle(X, y, before)
+        self.loss_ = minimise(net, rows, distance, batches, rate, self.epochs, weight_decay=self.weight_decay)
+        self.weights_ = net.trained()
+        self.center_ = c.astype(np.float64)
+        return self._settle(self._latents(X), y, before)

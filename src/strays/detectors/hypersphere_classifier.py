@@ -11,7 +11,7 @@ Classification", 2021.
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from strays.detectors.semi_supervised import SemiSupervisedSphere
 
@@ -28,8 +28,11 @@ class HypersphereClassifier(SemiSupervisedSphere):
     array([ 1, -1])
     """
 
-    def _losses(self, d2: Any) -> tuple[Any, Any]:
-        import torch
+    def _normal_loss(self, d2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        root = np.sqrt(d2 + 1)
+        return root - 1, 0.5 / root
 
-        h = torch.sqrt(d2 + 1) - 1
-        return h, -torch.log(-torch.expm1(-h) + 1e-6)
+    def _anomaly_loss(self, d2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        h, slope_of_h = self._normal_loss(d2)
+        not_normal = 1e-6 - np.expm1(-h)  # 1 - p, and a little, as it is zero at the centre
+        return -np.log(not_normal), -np.exp(-h) / not_normal * slope_of_h

@@ -2,24 +2,19 @@
 
     phi(x; W) = W^L a(W^(L-1) ... a(W^1 x))
 
-Weights are plain arrays of shape (outputs, inputs). Training is torch, in float32; scoring is NumPy, in float64. What
-both need is written with operators that arrays and tensors share. `phi` is for training: its products depend on the
-batch by rounding, while those of `latents` do not.
+Weights are plain arrays of shape (outputs, inputs): float32 while they are trained (training.py), float64 for scoring.
+The products of `phi` depend on the batch by rounding, those of `latents`, which scores, do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from strays.detectors.exact import LinearMap
 from strays.detectors.threads import in_blocks
-
-if TYPE_CHECKING:
-    import torch
 
 # What is left of a negative input. A little keeps a unit that no row switches on alive: its gradient is never zero.
 ACTIVATIONS = {"relu": 0.0, "leaky_relu": 0.1, "linear": 1.0}
@@ -27,29 +22,24 @@ ACTIVATIONS = {"relu": 0.0, "leaky_relu": 0.1, "linear": 1.0}
 ROWS_AT_ONCE = 256
 
 
-def phi(x: Any, weights: Sequence[Any], activation: str) -> Any:
+def phi(x: np.ndarray, weights: Sequence[np.ndarray], activation: str) -> np.ndarray:
     """Map rows x of shape (n, d) to latents of shape (n, latent_size)."""
     for w in weights[:-1]:
         x = rectify(x @ w.T, activation)
     return x @ weights[-1].T
 
 
-def rectify(h: Any, activation: str) -> Any:
+def rectify(h: np.ndarray, activation: str) -> np.ndarray:
     """max(h, slope * h), with the slope of the activation."""
-    slope = ACTIVATIONS[activation]
-    if isinstance(h, np.ndarray):
-        return np.maximum(h, slope * h)
-    import torch
-
-    return torch.nn.functional.leaky_relu(h, slope)
+    return np.maximum(h, ACTIVATIONS[activation] * h)
 
 
-def squared_distance(z: Any, center: Any) -> Any:
+def squared_distance(z: np.ndarray, center: np.ndarray) -> np.ndarray:
     """|z_i - c|^2 for each row of z."""
-    return ((z - center) ** 2).sum(1)
+    return ((z - center) ** 2).sum(axis=1)
 
 
-def weighted_center(z: Any, y: Any) -> Any:
+def weighted_center(z: np.ndarray, y: np.ndarray) -> np.ndarray:
     """c* = sum_i y_i z_i / sum_i y_i, the minimiser of sum_i y_i |z_i - c|^2 while sum y > 0."""
     return (y @ z) / y.sum()
 
@@ -89,21 +79,6 @@ def spread(X: np.ndarray, weights: Sequence[np.ndarray], activation: str) -> flo
     return float(np.sqrt(squared_distance(z, z.mean(axis=0)).mean())) or 1.0
 
 
-def tensors(weights: Sequence[np.ndarray], *, autograd: bool) -> list[torch.Tensor]:
-    """Copies of the weights for an optimiser, with room for their gradients; autograd fills it, or the caller does."""
-    import torch
-
-    copies = [torch.from_numpy(w.copy()).requires_grad_(autograd) for w in weights]
-    for w in copies:
-        w.grad = torch.zeros_like(w)
-    return copies
-
-
-def arrays(weights: Sequence[torch.Tensor]) -> list[np.ndarray]:
-    """float64 copies of trained weights, for scoring."""
-    return [w.detach().numpy().astype(np.float64) for w in weights]
-
-
 def stratified_batches(
     y: np.ndarray, batch_size: int, rng: np.random.Generator, *, reuse: bool
 ) -> Iterator[np.ndarray]:
@@ -123,40 +98,3 @@ def stratified_batches(
         parts.append(np.array_split(order[: max(n_batches, len(anomalies))], n_batches))
     for batch in zip(*parts, strict=True):
         yield np.concatenate(batch)
-
-
-def minimise(
-    loss_of: Callable[[torch.Tensor], torch.Tensor],
-    weights: Sequence[torch.Tensor],
-    batches: Callable[[], Iterator[np.ndarray]],
-    learning_rate: float,
-    epochs: int,
-    min_steps: int = 0,
-    *,
-    optimizer: str = "adam",
-    unit_norm: bool = False,
-) -> list[float]:
-    """Train weights on loss_of(row numbers of a batch); batches() starts an epoch. Returns the mean loss of each epoch.
-
-    Goes on for further epochs until min_steps batches were seen. A loss without a graph has set the gradients itself.
-    With unit_norm every step ends with each layer divided by its Frobenius norm.
-    """
-    import torch
-
-    step = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[optimizer](weights, lr=learning_rate, fused=True)
-    history: list[float] = []
-    steps = 0
-    while len(history) < epochs or steps < min_steps:
-        losses = []
-        for batch in batches():
-            loss = loss_of(torch.from_numpy(batch))
-            if loss.requires_grad:
-                step.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-            step.step()
-            for flat in [w.detach().view(-1) for w in weights] if unit_norm else []:
-                flat.mul_(flat.dot(flat) ** -0.5)
-            losses.append(loss.detach())
-        history.append(float(torch.stack(losses).mean()))
-        steps += len(losses)
-    return history

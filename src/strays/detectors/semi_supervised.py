@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from strays.detectors import network
 from strays.detectors.base import generator
 from strays.detectors.limits import COUNT, POSITIVE
 from strays.detectors.sphere import SphereDetector
+from strays.detectors.training import TrainableNetwork, minimise
 
 
 @dataclass(eq=False, repr=False)
@@ -50,32 +51,43 @@ class SemiSupervisedSphere(SphereDetector):
     }
 
     @abstractmethod
-    def _losses(self, d2: Any) -> tuple[Any, Any]:
-        """What a row at squared distance d2 (in units) costs if it is normal, and if it is an anomaly."""
+    def _normal_loss(self, d2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What a normal row at squared distance d2 (in units) costs, a(d2), and the slope a'(d2)."""
 
-    def _fit(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        import torch
+    @abstractmethod
+    def _anomaly_loss(self, d2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What an anomaly there costs, b(d2), and the slope b'(d2)."""
 
+    def _loss(self, away: np.ndarray, is_anomaly: np.ndarray, unit: float) -> tuple[float, np.ndarray]:
+        """The loss of a batch, and its gradient by the latents, from away = z - c."""
+        d2 = np.square(away).sum(axis=1) / unit**2
+        slope = np.empty_like(d2)
+        loss = 0.0
+        for rows, loss_at, weight in (
+            (~is_anomaly, self._normal_loss, 1.0),
+            (is_anomaly, self._anomaly_loss, self.anomaly_weight),
+        ):
+            if rows.any():
+                cost, slope[rows] = loss_at(d2[rows])
+                loss += weight * float(cost.mean())
+                slope[rows] *= weight / len(cost)
+        return loss, (2 / unit**2 * slope)[:, None] * away
+
+    def _train(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         rng = generator(self.random_state)
         start = network.initial_weights([X.shape[1], self.hidden_size, self.latent_size], rng)
         self.center_ = network.latents(X[y >= 0], network.exact_layers(start), self.activation).mean(axis=0)
         unit = network.spread(X[y >= 0], start, self.activation)
-        W = network.tensors(start, autograd=True)
-        rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
-        is_anomaly = torch.from_numpy(y < 0)
-        c = torch.from_numpy(self.center_.astype(np.float32))
+        net = TrainableNetwork(start, [network.ACTIVATIONS[self.activation]])
+        rows, is_anomaly, c = np.ascontiguousarray(X, np.float32), y < 0, self.center_.astype(np.float32)
 
-        def loss_of(batch: torch.Tensor) -> torch.Tensor:
-            d2 = network.squared_distance(network.phi(rows[batch], W, self.activation), c) / unit**2
-            anomaly = is_anomaly[batch]
-            normal_loss, anomaly_loss = self._losses(d2)
-            loss = normal_loss[~anomaly].mean()
-            return loss + self.anomaly_weight * anomaly_loss[anomaly].mean() if anomaly.any() else loss
+        def loss_of(z: np.ndarray, batch: np.ndarray) -> tuple[float, np.ndarray]:
+            return self._loss(z - c, is_anomaly[batch], unit)
 
         def batches() -> Iterator[np.ndarray]:
             return network.stratified_batches(y, self.batch_size, rng, reuse=True)
 
-        min_steps = self.min_steps if (y < 0).any() else 0
-        self.loss_ = network.minimise(loss_of, W, batches, self.learning_rate, self.epochs, min_steps)
-        self.weights_ = network.arrays(W)
-        return self._settle(X, y, unit)
+        min_steps = self.min_steps if is_anomaly.any() else 0
+        self.loss_ = minimise(net, rows, loss_of, batches, self.learning_rate, self.epochs, min_steps)
+        self.weights_ = net.trained()
+        return self._settle(self._latents(X), y, unit)

@@ -7,6 +7,7 @@ A method trains W, chooses c, and calls `_settle`.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import Detector
 from strays.detectors.exact import Prepared, lengths
 from strays.detectors.limits import COUNT, POSITIVE, RANDOM_STATE, Interval, StrOptions
+from strays.detectors.threads import one_thread
 from strays.errors import CollapseError, UsageError
 
 
@@ -74,14 +76,21 @@ class SphereDetector(Detector):
     center_: np.ndarray
     scale_: float
 
-    def _settle(self, X: np.ndarray, y: np.ndarray, before: float) -> np.ndarray:
-        """Set the scale from the training rows, and return their scores.
+    def _fit(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        with one_thread():  # training shares its work out by itself, always in the same pieces
+            return self._train(X, y)
+
+    @abstractmethod
+    def _train(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Set weights_ and center_, and return what `_settle` does."""
+
+    def _settle(self, z: np.ndarray, y: np.ndarray, before: float) -> np.ndarray:
+        """Set the scale from the latents of the training rows, and return their scores.
 
         Raises CollapseError unless their distances to the centre are finite, of some size, and not all alike. `before`
         is their spread before training: a healthy network shrinks it, a dead one loses it.
         """
-        self.scale_ = 1.0
-        distance = self._anomaly_score(X)
+        distance = lengths(z - self.center_)
         normals = distance[y >= 0]
         rms = float(np.sqrt(np.mean(normals**2)))
         if not (np.isfinite(rms) and rms > 1e-3 * before and np.ptp(normals) > 1e-9 * rms):
@@ -96,8 +105,10 @@ class SphereDetector(Detector):
         return distance / rms
 
     def _anomaly_score(self, X: np.ndarray) -> np.ndarray:
-        z = network.latents(X, _LAYERS.of(self), self.activation)
-        return lengths(z - self.center_) / self.scale_
+        return lengths(self._latents(X) - self.center_) / self.scale_
+
+    def _latents(self, X: np.ndarray) -> np.ndarray:
+        return network.latents(X, _LAYERS.of(self), self.activation)
 
 
 _LAYERS = Prepared(lambda detector: network.exact_layers(detector.weights_), "weights_")

@@ -1,22 +1,24 @@
 """How many threads a fit has, and blocks of rows scored in threads.
 
-NumPy and PyTorch have pools of threads of their own, which wait for more work busily, each on cores that the other
+The library that NumPy multiplies with has a pool of threads, which wait for more work busily, on cores that others
 could use. Where matrices are small and many, more threads make a fit slower: `python -m benchmarks.fit_threads`.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-# From about as many rows on, PyTorch's matrices are worth its threads.
+Each = Callable[[Callable[[Any], None], Sequence[Any]], None]
+
+# From about as many rows on, the matrices of a fit are worth more threads.
 FEW = 1000
 # More threads than this would take much memory for little.
 MOST_THREADS = 16
@@ -35,24 +37,51 @@ def in_blocks(score: Callable[[np.ndarray], np.ndarray], X: np.ndarray, at_once:
     if n_threads <= 1 or len(blocks) < FEW_BLOCKS:
         return np.concatenate([score(block) for block in blocks])
     # Each thread multiplies on its own: what is between the products would otherwise have one thread.
-    with _NUMPY, ThreadPoolExecutor(n_threads) as pool:
+    with one_thread(), ThreadPoolExecutor(n_threads) as pool:
         return np.concatenate(list(pool.map(score, blocks)))
+
+
+def in_turn(do: Callable[[Any], None], pieces: Sequence[Any]) -> None:
+    """do(piece) for each piece of some work."""
+    for piece in pieces:
+        do(piece)
+
+
+@contextmanager
+def workers() -> Iterator[Each]:
+    """Like `in_turn`, but in as many threads as NumPy multiplies with, while each product has one.
+
+    The threads of NumPy's products wait busily for one another, many times as long where other processes work.
+    """
+    n = min(_NUMPY.threads(), MOST_THREADS)
+    if n == 1:
+        yield in_turn
+        return
+    # What comes of an overflow is for the caller to notice; np.errstate is of one thread alone.
+    with one_thread(), ThreadPoolExecutor(n - 1, initializer=np.seterr, initargs=("ignore",)) as pool:
+
+        def each(do: Callable[[Any], None], pieces: Sequence[Any]) -> None:
+            others = [pool.submit(in_turn, do, pieces[i::n]) for i in range(1, min(n, len(pieces)))]
+            in_turn(do, pieces[::n])
+            for other in others:
+                other.result()
+
+        yield each
 
 
 @contextmanager
 def few_threads(n_rows: int) -> Iterator[None]:
-    """One thread for NumPy's products, and one for PyTorch's where rows are few; then as many as before."""
-    import torch
-
-    torch.get_num_threads()  # sets up its own for this thread, which it would do later otherwise, over ours
-    with ExitStack() as stack:
-        stack.enter_context(_NUMPY)
-        if n_rows <= FEW:
-            stack.enter_context(_pools().limit(limits=1, user_api="openmp"))  # of this thread alone
+    """One thread for products and decompositions where rows are few; then as many as before."""
+    with one_thread() if n_rows <= FEW else nullcontext():
         yield
 
 
-class _OneForNumpy:
+def one_thread() -> AbstractContextManager[None]:
+    """One thread for products and decompositions; `in_blocks` and `workers` have as many as before."""
+    return _NUMPY
+
+
+class _OneForNumpy(AbstractContextManager[None]):
     """One thread for the libraries that NumPy multiplies with, in the whole process, while anybody wants it."""
 
     def __init__(self) -> None:
@@ -71,13 +100,26 @@ class _OneForNumpy:
             self._wanted += 1
             if self._wanted == 1:
                 self._before = _blas_threads()
+                _nobody_controls()
                 self._limited = _pools().limit(limits=1, user_api="blas")
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._wanted -= 1
             if not self._wanted:
+                _nobody_controls()
                 self._limited.restore_original_limits()
+                _nobody_controls()
+
+
+def _nobody_controls() -> None:
+    """From threadpoolctl 3.8 on, only the thread that set a limit first changes it, and others silently do nothing.
+
+    Here the last fit to end gives the threads back, whichever began.
+    """
+    for library in _pools().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 _NUMPY = _OneForNumpy()

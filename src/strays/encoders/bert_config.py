@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from strays.encoders.settings import LONGEST_TEXT, read_json, whole_number
-from strays.errors import EncoderError
+from strays.errors import LoadingError
 
 # RoBERTa's layers are BERT's.
 MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
@@ -92,4 +92,4 @@ def read_config(folder: Path) -> BertConfig | None:
         return BertConfig.from_dict(said)
     except ValueError as error:
         again = "Download the model's files again"
-        raise EncoderError(f"could not load the encoder in {folder}: in its config.json {error}. {again}") from error
+        raise LoadingError(f"could not load the encoder in {folder}: in its config.json {error}. {again}") from error

@@ -15,9 +15,9 @@ import numpy as np
 from safetensors import safe_open
 
 from strays.encoders.bert_config import BertConfig
-from strays.encoders.library_errors import LoadingError
 from strays.encoders.settings import read_json
 from strays.encoders.sources import weight_files
+from strays.errors import LoadingError
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 # How numbers are stored -> how NumPy reads them; it has no bfloat16, which is the upper half of a float32.

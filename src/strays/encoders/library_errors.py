@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from strays.errors import EncoderError, StraysError, first_line
+from strays.errors import EncoderError, LoadingError, StraysError, first_line
 
 # How libraries without an exception of their own for it say so: PyTorch, CUDA, ONNX Runtime, C++, the system.
 NO_MEMORY = re.compile(
@@ -23,10 +23,6 @@ LESS_AT_ONCE = (
 )
 PARAMS = ("device", "max_length")
 TORCH_PIP = "pip install 'strays[torch]'"
-
-
-class LoadingError(EncoderError):
-    """An encoder's files cannot be used: whatever runs the model, it will not do better."""
 
 
 def loading(folder: Path) -> AbstractContextManager[None]:
@@ -42,10 +38,10 @@ def running(folder: Path, less: str = LESS_AT_ONCE) -> AbstractContextManager[No
     return as_encoder_error(f"running {encoder}", f"{encoder} was loaded, but failed when it ran", remedy, less)
 
 
-def without_torch(what: str, why: str = "") -> EncoderError:
-    """The error for what needs the extra torch where it is not installed."""
-    because = f" ({why})" if why else ""
-    return EncoderError(f"{what} needs PyTorch and transformers{because}, which are not installed: {TORCH_PIP}")
+def without_torch(folder: Path, because: str) -> EncoderError:
+    """The error for an encoder that needs the extra torch, where it is not installed."""
+    needs = f"and so needs PyTorch and transformers, which are not installed: {TORCH_PIP}"
+    return EncoderError(f"the encoder in {folder} {because}, {needs}")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from strays.encoders.pinned import digest
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
 from strays.encoders.tokenizer_files import FastTokenizer
 from strays.encoders.transformers_models import SlowTokenizer
-from strays.errors import EncoderError
+from strays.errors import EncoderError, LoadingError
 
 
 class Pretrained:
@@ -56,16 +56,17 @@ class Pretrained:
         hashed = self.files
         with loading(self.folder):
             if not (self._is_bert and is_safetensors(self.folder)):
-                return {name: value.numpy() for name, value in self.model().state_dict().items()}
+                model = self.model("has weights that are no safetensors")
+                return {name: value.numpy() for name, value in model.state_dict().items()}
             weights = BertWeights(self.folder, self.config)
         for path in sources.weight_files(self.folder):
             if digest(path) != hashed.get(path.name):
-                raise EncoderError(f"{path} changed while it was read; run this again")
+                raise LoadingError(f"{path} changed while it was read; run this again")
         return weights
 
-    def model(self) -> Any:
-        """The model of PyTorch with its weights; read anew with every call."""
-        return transformers_models.load_model(self.folder)
+    def model(self, because: str = "is to run on PyTorch") -> Any:
+        """The model of PyTorch with its weights, read anew with every call; an error says `because` of what."""
+        return transformers_models.load_model(self.folder, because)
 
     @property
     def _is_bert(self) -> bool:

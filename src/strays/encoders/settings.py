@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from strays.errors import EncoderError, UsageError, first_line
+from strays.errors import EncoderError, LoadingError, UsageError, first_line
 
 POOLINGS = ("mean", "cls")
 PRECISIONS = ("full", "int8")
@@ -107,15 +107,15 @@ def read_json(folder: Path, name: str, kind: type) -> Any:
     """A JSON dict or list from a file of the folder; names are the model's own, and may lead nowhere else."""
     path = folder / name
     if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise EncoderError(f"{folder} names the file {name!r:.60} outside of it; download the model's files again")
+        raise LoadingError(f"{folder} names the file {name!r:.60} outside of it; download the model's files again")
     try:
         if not path.is_file():  # a pipe or device would be read for ever
-            raise EncoderError(f"{path} is missing or not a plain file; download the model's files again")
+            raise LoadingError(f"{path} is missing or not a plain file; download the model's files again")
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise EncoderError(f"could not read {path} ({first_line(error)}); download the model's files again") from error
+        raise LoadingError(f"could not read {path} ({first_line(error)}); download the model's files again") from error
     if not isinstance(found, kind):
-        raise EncoderError(f"{path} holds no JSON {kind.__name__}; download the model's files again")
+        raise LoadingError(f"{path} holds no JSON {kind.__name__}; download the model's files again")
     return found
 
 

@@ -44,29 +44,29 @@ class SlowTokenizer:
 
 def load_config(folder: Path) -> Any:
     """What config.json says of a model of any kind."""
-    return _load("AutoConfig", folder)
+    return _load("AutoConfig", folder, "is no BERT, RoBERTa or XLM-RoBERTa")
 
 
-def load_model(folder: Path) -> Any:
-    """The model with its weights, in float32 on the CPU."""
-    return _load("AutoModel", folder, dtype="float32").eval()
+def load_model(folder: Path, because: str) -> Any:
+    """The model with its weights, in float32 on the CPU; an error says that the encoder needs it `because`."""
+    return _load("AutoModel", folder, because, dtype="float32").eval()
 
 
 def load_tokenizer(folder: Path) -> FastTokenizer | SlowTokenizer:
     """The tokenizer, a fast one where there is one."""
-    wrapped = _load("AutoTokenizer", folder)
+    wrapped = _load("AutoTokenizer", folder, "has a tokenizer that only transformers can read")
     if not wrapped.is_fast:
         return SlowTokenizer(wrapped)
     padding, longest = wrapped.pad_token_id or 0, wrapped.model_max_length
     return FastTokenizer(wrapped.backend_tokenizer, padding, wrapped.truncation_side, longest)
 
 
-def _load(kind: str, folder: Path, **options: Any) -> Any:
+def _load(kind: str, folder: Path, because: str, **options: Any) -> Any:
     try:
         import torch  # noqa: F401 (transformers imports without it, and then has no models)
         import transformers
     except ImportError as error:
-        raise without_torch(f"the encoder in {folder}") from error
+        raise without_torch(folder, because) from error
     with _quiet(), loading(folder):
         # Never code that comes with the files; transformers would ask on stdin otherwise.
         load = getattr(transformers, kind).from_pretrained

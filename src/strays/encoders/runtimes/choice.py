@@ -8,12 +8,12 @@ from __future__ import annotations
 from functools import cached_property
 
 from strays.encoders.cache import models_folder
-from strays.encoders.library_errors import LoadingError
+from strays.encoders.library_errors import without_torch
 from strays.encoders.pretrained import Pretrained
 from strays.encoders.runtimes import onnx_graph, onnx_runtime
 from strays.encoders.runtimes.base import Runtime, usable_cores
 from strays.encoders.runtimes.devices import find_device, has_torch
-from strays.errors import EncoderError, UsageError
+from strays.errors import EncoderError, LoadingError, UsageError
 
 
 class RuntimeChoice:
@@ -80,6 +80,10 @@ class RuntimeChoice:
         """The runtime with the model in it."""
         if self.on_onnx:
             return onnx_runtime.OnnxRuntime(self.onnx_model, self.precision)
+        if not has_torch():
+            of_a_kind = "is of a kind that strays runs on PyTorch alone"
+            because = "is to run on PyTorch" if self.runtime == "torch" else of_a_kind
+            raise without_torch(self.pretrained.folder, because)
         from strays.encoders.runtimes.torch_runtime import GpuRuntime, PackedGpuRuntime, TorchRuntime
 
         gpu_kind = PackedGpuRuntime if self._can_be_a_graph else GpuRuntime

@@ -48,13 +48,14 @@ def scan(
     from strays.apps.cli import terminal
     from strays.encoders import load_encoder
     from strays.jobs.scan import scan_table
-    from strays.jobs.score import check_output, stream_format, write_scored
 
     if sort and not out:
         raise UsageError("--sort orders the rows of --out; add --out PATH, or omit --sort")
     rules = flagging.given()
     table, column = opt.opened(file, reading, text_column, (*labels.columns, id_column))
     if out:
+        from strays.jobs.score import check_output, stream_format, write_scored
+
         out_format = stream_format(table, out, out_format)
         check_output(table, out, out_format)
     if report:
