@@ -13,8 +13,13 @@ import numpy as np
 import pytest
 from benchmarks.tiny_bert import save_bert_of, save_random_weights, save_tokenizer_of
 
+from strays.encoders.library_errors import TORCH_PIP
+from strays.encoders.runtimes.devices import has_torch
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+needs_torch = pytest.mark.skipif(not has_torch(), reason=f"needs the extra torch: {TORCH_PIP}")
 
 CATS = ["cat", "dog", "bird", "mouse", "horse", "cow", "goat", "hen"]
 DEEDS = ["sleeps", "eats", "runs", "waits", "drinks", "plays", "hides", "sings"]

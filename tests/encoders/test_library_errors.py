@@ -11,7 +11,7 @@ from strays.encoders import load_encoder
 from strays.encoders.library_errors import ran_out_of_memory
 from strays.encoders.runtimes import onnx_format, onnx_runtime
 from strays.errors import EncoderError
-from tests.conftest import add_token
+from tests.conftest import add_token, needs_torch
 
 # More than any machine has, and than an address can point to.
 HUGE = 1 << 50
@@ -44,16 +44,17 @@ def by_onnx_runtime(*_: object, **__: object) -> None:
     session.run(None, {"size": np.array([HUGE >> 2])})
 
 
-ALL = [by_numpy, by_torch, by_a_gpu, by_onnx_runtime]
+ALL = [by_numpy, *(pytest.param(each, marks=needs_torch) for each in (by_torch, by_a_gpu)), by_onnx_runtime]
+RUNTIMES = ["onnx", pytest.param("torch", marks=needs_torch)]
 
 
 @pytest.mark.parametrize("raising", ALL)
-@pytest.mark.parametrize("runtime", ["torch", "onnx"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
 def test_too_little_memory_while_running(
     runtime: str, raising: Callable[..., None], tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("strays.encoders.runtimes.torch_runtime.TorchRuntime._embed", raising)
-    monkeypatch.setattr("strays.encoders.runtimes.onnx_runtime.OnnxRuntime._embed", raising)
+    runs = {"torch": "torch_runtime.TorchRuntime", "onnx": "onnx_runtime.OnnxRuntime"}[runtime]
+    monkeypatch.setattr(f"strays.encoders.runtimes.{runs}._embed", raising)
     encoder = load_encoder(str(tiny_bert), runtime=runtime, precision="full")
     with pytest.raises(EncoderError, match=r"memory ran out while running.*tokens_per_batch=.*max_length") as caught:
         encoder.encode(["the cat", "a dog"])
@@ -95,7 +96,7 @@ def test_a_kept_graph_is_not_made_again_for_want_of_memory(tiny_bert: Path, monk
         load_encoder(str(tiny_bert), precision="int8").encode(["a dog"])
 
 
-@pytest.mark.parametrize("runtime", ["torch", "onnx"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_run_that_fails_is_told_from_files_that_do(runtime: str, tiny_bert: Path, tmp_path: Path) -> None:
     shutil.copytree(tiny_bert, tmp_path / "m")
     add_token(tmp_path / "m", "zebra")

@@ -21,10 +21,9 @@ from strays.encoders.cache import models_folder
 from strays.encoders.runtimes import onnx_graph, onnx_runtime
 from strays.encoders.runtimes.base import usable_cores
 from strays.encoders.runtimes.graph_file import GraphNotes
-from strays.encoders.runtimes.packed_bert import PackedBert, padded_attention
 from strays.errors import EncoderError, ModelError, StraysWarning, UsageError
 from strays.model.folder import sealed
-from tests.conftest import farm_texts, save_tiny_roberta
+from tests.conftest import farm_texts, needs_torch, save_tiny_roberta
 
 TEXTS = [text + " near the old barn" * (i % 7) for i, text in enumerate(farm_texts(60))]
 
@@ -37,6 +36,7 @@ def tiny_roberta(tmp_path: Path) -> Path:
     return folder
 
 
+@needs_torch
 @pytest.mark.parametrize("kind", ["tiny_bert", "tiny_roberta"])
 @pytest.mark.parametrize("options", [{}, {"pooling": "cls"}, {"normalize": True}], ids=["mean", "cls", "normalized"])
 def test_the_graph_is_the_model(kind: str, options: dict[str, object], request: pytest.FixtureRequest) -> None:
@@ -51,10 +51,13 @@ def test_the_graph_is_the_model(kind: str, options: dict[str, object], request: 
     assert not np.array_equal(rounded, exact)
 
 
+@needs_torch
 @pytest.mark.parametrize("kind", ["tiny_bert", "tiny_roberta"])
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_packed_texts_give_what_padded_ones_give(kind: str, pooling: str, request: pytest.FixtureRequest) -> None:
     import torch
+
+    from strays.encoders.runtimes.packed_bert import PackedBert
 
     encoder = load_encoder(str(request.getfixturevalue(kind)), runtime="torch", pooling=pooling)
     exact = encoder.encode(TEXTS)
@@ -68,12 +71,13 @@ def test_packed_texts_give_what_padded_ones_give(kind: str, pooling: str, reques
         np.testing.assert_allclose(pooled.numpy(), exact[batch.rows], atol=1e-5)
 
 
+@needs_torch
 def test_the_gpus_kernel_is_the_attention_of_pytorch() -> None:
     import torch
 
     if not torch.cuda.is_available():
         pytest.skip("there is no GPU here")
-    from strays.encoders.runtimes.packed_bert import short_attention
+    from strays.encoders.runtimes.packed_bert import padded_attention, short_attention
 
     torch.manual_seed(0)
     lengths = torch.tensor([1, 128, 11, 40, 17], device="cuda")
@@ -181,6 +185,7 @@ def test_a_cache_folder_that_cannot_be_written_costs_no_result(
     assert np.array_equal(load_encoder(str(tiny_bert), cache=False).encode(TEXTS), expected)
 
 
+@needs_torch
 def test_without_the_extra_torch_runs_the_model(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = load_encoder(str(tiny_bert), precision="full").encode(TEXTS)
     monkeypatch.setattr(onnx_runtime, "available", lambda: False)
@@ -192,6 +197,7 @@ def test_without_the_extra_torch_runs_the_model(tiny_bert: Path, monkeypatch: py
             load_encoder(str(tiny_bert), **options).encode(["a"])  # type: ignore[arg-type]
 
 
+@needs_torch
 def test_models_of_other_kinds_run_on_torch(tiny_bert: Path, tmp_path: Path) -> None:
     from transformers import AutoTokenizer, DistilBertConfig, DistilBertModel
 
@@ -313,6 +319,7 @@ def test_encoders_in_use_can_be_copied(tiny_bert: Path) -> None:
     np.testing.assert_allclose(clone(model).fit(TEXTS).anomaly_score(TEXTS), model.anomaly_score(TEXTS), rtol=1e-6)
 
 
+@needs_torch
 def test_the_same_weights_used_otherwise_are_not_looked_up(tiny_bert: Path, tmp_path: Path) -> None:
     """Graphs and embeddings are kept by all files that say how to use the weights."""
     import shutil
@@ -327,6 +334,7 @@ def test_the_same_weights_used_otherwise_are_not_looked_up(tiny_bert: Path, tmp_
     assert not np.allclose(there, here, atol=1e-3)
 
 
+@needs_torch
 def test_where_no_graph_can_be_made_torch_runs_the_model(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> bytes:
         raise ValueError("Failed to serialize proto")
@@ -354,6 +362,7 @@ def test_a_call_that_is_stopped_keeps_nothing(tiny_bert: Path) -> None:
     assert list(again._look_up(TEXTS)) == []  # type: ignore[attr-defined]
 
 
+@needs_torch
 def test_streaming_leaves_torch_as_it_was(tiny_bert: Path) -> None:
     import torch
 

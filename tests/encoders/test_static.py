@@ -15,7 +15,7 @@ from strays.encoders import Encoder, distill, load_encoder, sources, static
 from strays.encoders.cache import cache_folder
 from strays.encoders.static import Pieces, StaticEncoder, cuts_at_spaces
 from strays.errors import DataError, EncoderError, StraysWarning, UsageError
-from tests.conftest import add_token, farm_texts, save_tiny_bert
+from tests.conftest import add_token, farm_texts, needs_torch, save_tiny_bert
 
 TEXTS = farm_texts(60)
 STRANGE = ["", " ", "  two  spaces ", "tab\tnew\nline\x1cfs", "\ud800 half", "x" * 5000, "cat, dog! hen-house",
@@ -43,6 +43,7 @@ def by_hand(folder: Path, text: str) -> np.ndarray:
     return total / np.linalg.norm(total)
 
 
+@needs_torch
 def test_agrees_with_the_formula_by_hand(encoder: StaticEncoder, tiny_bert: Path) -> None:
     """The tiny model has fewer dimensions than are kept, so that the rotation leaves all products as they were."""
     texts = ["the cat sleeps", "a dog sings in the garden", "xylophone"]

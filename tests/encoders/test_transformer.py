@@ -14,9 +14,10 @@ import pytest
 from strays.encoders import Encoder, load_encoder
 from strays.encoders.transformer import TransformerEncoder
 from strays.errors import DataError, EncoderError, StraysWarning, UsageError
-from tests.conftest import farm_texts, save_tiny_bert
+from tests.conftest import farm_texts, needs_torch, save_tiny_bert
 
 TEXTS = farm_texts(60)
+RUNTIMES = ["onnx", pytest.param("torch", marks=needs_torch)]
 
 
 @pytest.fixture
@@ -35,6 +36,7 @@ def reference(folder: Path, text: str, pooling: str = "mean") -> np.ndarray:
     return (hidden.mean(0) if pooling == "mean" else hidden[0]).numpy()
 
 
+@needs_torch
 @pytest.mark.parametrize("runtime", ["torch", "onnx"])
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_agrees_with_transformers_run_by_hand(tiny_bert: Path, pooling: str, runtime: str) -> None:
@@ -50,7 +52,7 @@ def test_is_an_encoder(encoder: TransformerEncoder) -> None:
     assert isinstance(encoder, Encoder)
 
 
-@pytest.mark.parametrize("runtime", ["onnx", "torch"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
 def test_one_text_does_not_depend_on_the_others(tiny_bert: Path, runtime: str) -> None:
     encoder = load_encoder(str(tiny_bert), precision="full", runtime=runtime, cache=False)
     together = encoder.encode(TEXTS)
@@ -204,6 +206,7 @@ def test_damaged_weights_are_no_fault_of_the_runtime(tiny_bert: Path, tmp_path: 
         load_encoder(str(tmp_path / "m"), precision="int8").encode(["a"])
 
 
+@needs_torch
 def test_pytorch_weights_load_without_running_code(tiny_bert: Path, tmp_path: Path) -> None:
     """Older models come as pytorch_model.bin; a pickle that would run something must not."""
     import torch
@@ -311,6 +314,7 @@ def test_a_language_of_several_scripts_draws_the_warning_too(encoder: Transforme
         encoder.encode(["昨日はカレーライスを食べました", "新しいスマートフォンを買いたい"])
 
 
+@needs_torch
 @pytest.mark.parametrize("device", ["toaster", "cuda:99"])
 def test_a_device_that_is_not_there(tiny_bert: Path, device: str) -> None:
     with pytest.raises(UsageError, match=f"device is '{device}', which cannot be used here.*expected auto, cpu, cuda"):
@@ -327,6 +331,7 @@ def test_an_encoder_made_for_the_script_does_not_warn(tmp_path: Path) -> None:
 # ---- encoders that somebody made on purpose --------------------------------------------------------------------------
 
 
+@needs_torch
 @pytest.mark.parametrize("name", ["{}", "fast:{}"])
 def test_code_that_comes_with_an_encoder_is_never_run(
     name: str, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -342,6 +347,7 @@ def test_code_that_comes_with_an_encoder_is_never_run(
     assert not (tmp_path / "touched").exists()
 
 
+@needs_torch
 def test_pickled_weights_that_run_code_are_refused(tiny_bert: Path, tmp_path: Path) -> None:
     class Payload:
         def __reduce__(self) -> tuple:
