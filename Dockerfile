@@ -5,19 +5,15 @@
 ARG BASE=python:3.12-slim
 
 FROM ${BASE} AS build
-# PyTorch's own index of CPU wheels saves gigabytes of GPU libraries; where none is given, the index that pip uses anyway.
-# It may lack the versions that constraints.txt asks for of what PyTorch needs: these come from the usual index.
-ARG TORCH_INDEX_URL=""
 WORKDIR /src
 RUN python3 -m venv /opt/strays
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
-RUN if [ -n "$TORCH_INDEX_URL" ]; then \
-        /opt/strays/bin/pip install --no-cache-dir -c constraints.txt --no-deps --index-url "$TORCH_INDEX_URL" torch; fi \
-    && /opt/strays/bin/pip install --no-cache-dir -c constraints.txt ".[onnx,serve]"
-# The default encoder is made ready here, so that a container starts with it.
-RUN STRAYS_CACHE=/opt/strays/cache STRAYS_CACHE_SIZE=0 /opt/strays/bin/python -c \
-    "from strays.encoders import load_encoder; load_encoder('default', cache=False).encode(['ready'])"
+RUN /opt/strays/bin/pip install --no-cache-dir -c constraints.txt ".[serve]"
+# The default encoder is fetched and made ready here, so that a container starts with it and needs no network.
+RUN PIP_NO_CACHE_DIR=1 STRAYS_CACHE=/opt/strays/cache STRAYS_CACHE_SIZE=0 /opt/strays/bin/python -c \
+    "from strays.encoders import load_encoder; load_encoder('default', cache=False).encode(['ready'])" \
+    && /opt/strays/bin/pip uninstall --yes pip
 
 FROM ${BASE}
 COPY --from=build /opt/strays /opt/strays

@@ -1,6 +1,8 @@
 # Everything runs in .venv, which the first command makes. `make test` is all that a change needs before its review.
 PYTHON ?= python3
 VENV := .venv
+# Further extras to test with, each after a comma.
+WITH :=
 BIN := $(VENV)/bin
 # Stamps: what the program needs, what `make test` and `make check` need, and what all of the tests need.
 RUNS := $(VENV)/.runs
@@ -19,21 +21,21 @@ DATA ?= $(STRAYS_DATA)
 # Corpora that the default encoder reads; the Chinese one (5.3) needs an encoder of its own, given by hand.
 ENGLISH := 5.1 5.2-ag 5.2-yelp 5.2-rct banking bbc csabstruct email newsgroups polarity
 
-.PHONY: install demo test test-all test-avx2 coverage check check-js bench page clean
+.PHONY: install demo test test-all test-torch test-avx2 coverage check check-js bench page clean
 
 # Where the default encoder cannot be had now, its first use tries again, and tests that need it skip.
 $(RUNS): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e ".[onnx,review,serve]"
+	$(PIP) -e .
 	-$(BIN)/strays encoders get default
 	touch $@
 
 $(TESTS): $(RUNS)
-	$(PIP) -e ".[dev,onnx,review,serve,study]"
+	$(PIP) -e ".[dev,review,serve,study$(WITH)]"
 	touch $@
 
 $(INSTALLED): $(TESTS)
-	$(PIP) -e ".[dev,onnx,ray,review,serve,study]"
+	$(PIP) -e ".[dev,ray,review,serve,study$(WITH)]"
 	touch $@
 
 install: $(INSTALLED)
@@ -49,6 +51,10 @@ test: $(TESTS)
 # The rest: the tests with one of the markers in LONG, and only those, so that nothing runs twice after `make test`.
 test-all: $(INSTALLED)
 	$(PYTEST) -m "$(LONG)"
+
+# The tests of `make test` where PyTorch and transformers are installed, which many of them compare with.
+test-torch:
+	$(MAKE) test VENV=.venv-torch WITH=,torch
 
 # The tests of `make test` as on a processor without AVX-512.
 test-avx2: $(TESTS)
@@ -112,4 +118,4 @@ page: $(INSTALLED)
 	$(BIN)/python -m benchmarks.figures_page
 
 clean:
-	rm -rf $(VENV) node_modules build dist .coverage htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
+	rm -rf $(VENV) .venv-torch node_modules build dist .coverage htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis

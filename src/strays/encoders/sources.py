@@ -43,10 +43,7 @@ FAST = "fast"
 
 
 class Fetch(Enum):
-    """Whether an encoder that is not on this machine may be downloaded.
-
-    The default encoder may, whoever names it: it is pinned by digest, and nobody else's choice.
-    """
+    """Whether an encoder that is not on this machine may be downloaded."""
 
     ASKED = "its user named it: yes, as the user of the hub whose token is on this machine"
     ALLOWED = "something that was loaded names it, and the user agrees: yes, as nobody"
@@ -66,7 +63,11 @@ def find_folder(name: str, revision: str | None = None, fetch: Fetch = Fetch.ASK
     if name not in NAMED and (is_folder or name.startswith((".", "/", "~")) or name.count("/") > 1):
         return _local_folder(folder)
     if name == "default" and revision is None:
-        return find_default() or fetch_default()
+        if found := find_default():
+            return found
+        if fetch is Fetch.NEVER:
+            raise _not_fetched(name, "not on this machine", "Run `strays encoders get default`, or ")
+        return fetch_default()
     known = NAMED.get(name)
     return _download(known.repo if known else name, revision or (known.revision if known else None), fetch)
 
@@ -197,11 +198,11 @@ def _local_folder(folder: Path) -> Path:
     return folder
 
 
-def _not_fetched(name: str, place: str) -> EncoderError:
+def _not_fetched(name: str, place: str, remedy: str = "If you trust it, ") -> EncoderError:
     """The error for an encoder that is not here, and that nobody asked to fetch."""
     return EncoderError(
         f"the encoder {name!r:.200} is {place}, and what names it was loaded, perhaps from somebody else: nothing is "
-        "fetched for it unasked. If you trust it, set {allow_download}",
+        f"fetched for it unasked. {remedy}set {{allow_download}}",
         param="allow_download",
     )
 

@@ -116,7 +116,7 @@ def test_odd_settings_of_somebody_elses(project: Path, name: str, value: object)
         "UPDATE settings SET value = x'ff' WHERE name = 'port'",
     ],
 )
-def test_odd_rows_of_somebody_elses(project: Path, statement: str) -> None:
+def test_odd_rows_of_somebody_elses(project: Path, default_folder: Path, statement: str) -> None:
     """With sums that are right: whoever changes a project on purpose can make those."""
     change(project, statement, "PRAGMA user_version = 1", "DROP TABLE sums")
     with pytest.raises(StraysError, match="the project is damaged"):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from strays.encoders.cache import cache_folder, cache_size, clear, size_in_words
-from strays.encoders.cache.folder import CONTENTS, sizes
+from strays.encoders.cache.folder import CONTENTS, ENCODERS, sizes
 from strays.errors import UsageError
 from strays.files import REMOVED
 
@@ -66,9 +66,12 @@ def test_clearing_removes_what_is_ours_and_nothing_else(tmp_path: Path) -> None:
         (tmp_path / name / "deep" / "file").write_bytes(bytes(100))
     (tmp_path / "letter.txt").write_text("dear")
     assert sizes(tmp_path) == dict.fromkeys(CONTENTS, 100)
-    assert clear(tmp_path) == 100 * (len(CONTENTS) + 1)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{REMOVED}photos", "letter.txt", "photos"]
-    assert clear(tmp_path) == clear(tmp_path / "nowhere") == 0
+    assert clear(tmp_path) == 100 * len(CONTENTS)  # what was fetched stays
+    theirs = [f"{REMOVED}photos", "letter.txt", "photos"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*theirs, ENCODERS]
+    assert (clear(tmp_path), clear(tmp_path, encoders=True)) == (0, 100)
+    assert sorted(path.name for path in tmp_path.iterdir()) == theirs
+    assert clear(tmp_path, encoders=True) == clear(tmp_path / "nowhere") == 0
 
 
 def test_sizes_in_words() -> None:

@@ -83,7 +83,7 @@ class GpuRuntime(TorchRuntime):
                 embeddings = self._embed(batch)
                 host = torch.empty(embeddings.shape, dtype=embeddings.dtype, pin_memory=True)
                 host.copy_(embeddings, non_blocking=True)
-                there = torch.cuda.Event()  # type: ignore[no-untyped-call]
+                there = torch.cuda.Event()
                 there.record()
             waiting.append((batch.rows, host, there))
             if len(waiting) == IN_FLIGHT:
