@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from strays.tables.table import JSON_ROW, Table
+from strays.tables.values import integers
 
 PART_ROWS = 50_000
 PART_BYTES = 64 * 2**20
@@ -87,7 +89,7 @@ def _entry_bytes(array: pa.Array) -> np.ndarray:
 def _feed(hashed: hashlib.blake2b, array: pa.Array) -> None:
     """Every value into the hash; what lies in memory under a null is not one."""
     array = _simplified(array)
-    hashed.update(array.is_null().to_numpy(zero_copy_only=False).tobytes())
+    hashed.update(integers(array.is_null().cast(pa.uint8())).tobytes())
     if pa.types.is_struct(array.type):
         for child in array.flatten():
             _feed(hashed, child)
@@ -95,14 +97,14 @@ def _feed(hashed: hashlib.blake2b, array: pa.Array) -> None:
         hashed.update(_lengths(array).tobytes())
         _feed(hashed, array.flatten())
     elif pa.types.is_large_binary(array.type):
-        array = array.fill_null(b"")
+        array = _filled(array, b"")
         hashed.update(_lengths(array).tobytes())
         _, ends, data = array.buffers()
         if len(array) and data is not None:
             at = np.frombuffer(ends, np.int64)
             hashed.update(memoryview(data)[at[array.offset] : at[array.offset + len(array)]])
     elif pa.types.is_integer(array.type):
-        hashed.update(array.fill_null(0).to_numpy().tobytes())
+        hashed.update(integers(_filled(array, 0)).tobytes())
     elif not pa.types.is_null(array.type):
         hashed.update(repr(array.to_pylist()).encode("utf-8", "surrogatepass"))
 
@@ -130,8 +132,12 @@ def _simplified(array: pa.Array) -> pa.Array:
     return array.cast(pa.large_binary()) if any(is_it(array.type) for is_it in binary) else array
 
 
+def _filled(array: pa.Array, value: Any) -> pa.Array:
+    return array.fill_null(value) if array.null_count else array  # a scalar, like an array of NumPy's, loads pandas
+
+
 def _lengths(array: pa.Array) -> np.ndarray:
     import pyarrow.compute as pc  # takes as long to load as the rest of Arrow
 
     lengths = pc.binary_length(array) if pa.types.is_large_binary(array.type) else pc.list_value_length(array)
-    return lengths.fill_null(0).to_numpy()
+    return integers(_filled(lengths, 0))

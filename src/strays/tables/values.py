@@ -37,6 +37,32 @@ def string_array(values: Sequence[str | None]) -> pa.Array:
     return pa.StringArray.from_buffers(len(values), *buffers)
 
 
+def masked_array(values: np.ndarray, absent: np.ndarray) -> pa.Array:
+    """What pa.array makes of floats, booleans or strings of NumPy's, null where they are absent; without pandas too.
+
+    >>> masked_array(np.array([0.5, 1.5]), absent=np.array([True, False])).to_pylist()
+    [None, 1.5]
+    """
+    if values.dtype == object:
+        return string_array([None if gone else value for value, gone in zip(values, absent, strict=True)])
+    there = pa.py_buffer(np.packbits(~absent, bitorder="little"))
+    data = np.packbits(values, bitorder="little") if values.dtype == bool else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [there, pa.py_buffer(data)])
+
+
+def integers(column: pa.Array) -> np.ndarray:
+    """A column of whole numbers, none of them null, as NumPy's; Array.to_numpy would import pandas.
+
+    >>> integers(pa.array([1, 2, 3], pa.int8())[1:])
+    array([2, 3], dtype=int8)
+    """
+    dtype = np.dtype(column.type.to_pandas_dtype())
+    _, data = column.buffers()
+    return (
+        np.frombuffer(data, dtype, len(column), column.offset * dtype.itemsize) if len(column) else np.empty(0, dtype)
+    )
+
+
 def strings(column: pa.Array) -> list[str | None]:
     """A column's values as strings; what is no string is cast, which loads more of Arrow."""
     values: list[str | None] = (column if column.type == pa.string() else column.cast(pa.string())).to_pylist()

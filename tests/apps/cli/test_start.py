@@ -71,7 +71,7 @@ def test_scan_with_known_anomalies_loads_a_solver_of_scipys(file: Path, tiny_ber
 
 def test_score(file: Path, model: Path, tmp_path: Path) -> None:
     command = ["score", file, "--model", model, "--out", tmp_path / "out.csv"]
-    assert not loaded_by(tmp_path, command, HEAVY - {"pandas"})  # Arrow loads it for an array of NumPy's
+    assert not loaded_by(tmp_path, command, HEAVY)
 
 
 def test_explain(model: Path, tmp_path: Path) -> None:

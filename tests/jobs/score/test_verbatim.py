@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -101,7 +102,7 @@ def test_a_folder_of_files_to_one_file(source: Path, tmp_path: Path) -> None:
     check((tmp_path / "out.jsonl").read_bytes().decode(), LINES * 2)
     table = open_table(str(tmp_path / "in"))
     n = len(LINES) * 2
-    write_scored(table, str(tmp_path / "scan.jsonl"), Scores(*(pa.array([0.5] * n).to_numpy(),) * 2, pa.array([1] * n)))
+    write_scored(table, str(tmp_path / "scan.jsonl"), Scores(np.full(n, 0.5), np.full(n, 0.5), np.ones(n, dtype=bool)))
     assert [parts_of(line)[0] for line in (tmp_path / "scan.jsonl").read_bytes().decode().split("\n")[:-1]] == LINES * 2
 
 

@@ -17,6 +17,7 @@ from strays.errors import DataError, UsageError
 from strays.model.calibration import Threshold
 from strays.model.scores import RawScores, Scores
 from strays.tables import Table, in_order, open_writer, output_format
+from strays.tables.values import masked_array
 
 # What is added to a row; null where the row has no text.
 SCORE_FIELDS = (
@@ -176,8 +177,7 @@ def _scored_batches(rows: pa.Table, scores: Scores, schema: pa.Schema) -> list[p
     columns = [scores.anomaly_score, scores.p_value, scores.flagged]
     if scores.by_full is not None:
         columns.append(np.where(scores.by_full, "full", "fast").astype(object))
-    fields = [schema.field(i) for i in range(len(rows.columns), len(schema))]
-    added = [pa.array(c, f.type, mask=absent) for c, f in zip(columns, fields, strict=True)]
+    added = [masked_array(column, absent) for column in columns]
     return pa.Table.from_arrays([*rows.columns, *added], schema=schema).to_batches()
 
 
