@@ -30,6 +30,7 @@ from strays.encoders.library_errors import LESS_TO_LOAD, loading, running
 from strays.encoders.pretrained import Pretrained
 from strays.encoders.runtimes.base import Runtime
 from strays.encoders.runtimes.choice import RuntimeChoice
+from strays.encoders.runtimes.onnx_runtime import OnnxModel, OnnxRuntime
 from strays.encoders.settings import EncoderSettings, own_settings
 from strays.encoders.tokenizer import Batch
 from strays.encoders.tokenizer_files import FastTokenizer
@@ -100,7 +101,7 @@ def distil(teacher: Path, pooling: str, progress: Progress | None = None) -> Dis
     files = Pretrained(settings)
     with loading(teacher):
         tokenizer = _load_tokenizer(files)
-        runtime = RuntimeChoice(files, "cpu", "auto", keep=False).load()
+        runtime = _load_runtime(files)
     with running(teacher, LESS_TO_LOAD):
         return _distil(tokenizer, runtime, progress)
 
@@ -120,6 +121,14 @@ def _load_tokenizer(files: Pretrained) -> Tokenizer:
             "expected a tokenizer and a model that belong together. Download the model's files again"
         )
     return tokenizer
+
+
+def _load_runtime(files: Pretrained) -> Runtime:
+    """The transformer in full precision: on ONNX Runtime if that can run it, else on PyTorch."""
+    choice = RuntimeChoice(files, "cpu", "auto")
+    if not choice.fits_onnx:
+        return choice.load()
+    return OnnxRuntime(OnnxModel(None, files.shape, files.config, files.weights), "full")
 
 
 def _distil(tokenizer: Tokenizer, runtime: Runtime, progress: Progress | None) -> Distilled:

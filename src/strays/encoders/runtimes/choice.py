@@ -17,13 +17,10 @@ from strays.errors import EncoderError, LoadingError, UsageError
 
 
 class RuntimeChoice:
-    """The choice for one model; `device`, `runtime` and the settings' precision are what the user asked for.
+    """The choice for one model; `device`, `runtime` and the settings' precision are what the user asked for."""
 
-    With `keep`, graphs that are made for ONNX Runtime are stored for the next time.
-    """
-
-    def __init__(self, pretrained: Pretrained, device: str, runtime: str, *, keep: bool = True) -> None:
-        self.pretrained, self.asked_device, self.runtime, self.keep = pretrained, device, runtime, keep
+    def __init__(self, pretrained: Pretrained, device: str, runtime: str) -> None:
+        self.pretrained, self.asked_device, self.runtime = pretrained, device, runtime
         self.asked_precision = pretrained.settings.precision
 
     @cached_property
@@ -55,7 +52,8 @@ class RuntimeChoice:
         if self.runtime == "torch" or self.device != "cpu":
             return False
         try:
-            self._require_onnx()
+            self._require_fit()
+            _ = self.onnx_model.int8_cosine  # makes the graphs if they are not stored yet
         except LoadingError:
             raise
         except EncoderError:
@@ -67,7 +65,7 @@ class RuntimeChoice:
     @cached_property
     def onnx_model(self) -> onnx_runtime.OnnxModel:
         """The model's graphs for ONNX Runtime."""
-        files, root = self.pretrained, models_folder() if self.keep else None
+        files, root = self.pretrained, models_folder()
         folder = root and root / f"onnx-{onnx_graph.GRAPH_VERSION}-{files.fingerprint[:16]}"
         return onnx_runtime.OnnxModel(folder, files.shape, files.config, files.weights)
 
@@ -108,8 +106,19 @@ class RuntimeChoice:
     def _can_be_a_graph(self) -> bool:
         return onnx_graph.supports(self.pretrained.config)
 
-    def _require_onnx(self) -> None:
-        """Raise unless ONNX Runtime can run the model; makes its graphs if they are not stored yet."""
+    @property
+    def fits_onnx(self) -> bool:
+        """Whether ONNX Runtime is installed and can run a model of this kind and size."""
+        try:
+            self._require_fit()
+        except LoadingError:
+            raise
+        except EncoderError:
+            return False
+        return True
+
+    def _require_fit(self) -> None:
+        """Raise unless ONNX Runtime can run a model of this kind and size."""
         files = self.pretrained
         name, config = files.settings.name, files.config
         if not onnx_runtime.available():
@@ -124,4 +133,3 @@ class RuntimeChoice:
         if files.n_bytes > onnx_graph.MOST_BYTES:
             size = f"{files.n_bytes / 1e9:.1f} GB"
             raise EncoderError(f"the encoder {name!r} has {size} of weights, too many for one ONNX graph")
-        _ = self.onnx_model.int8_cosine
