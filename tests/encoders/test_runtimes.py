@@ -344,9 +344,6 @@ def test_where_no_graph_can_be_made_torch_runs_the_model(tiny_bert: Path, monkey
     assert load_encoder(str(tiny_bert)).runs_on.startswith("PyTorch")
     with pytest.raises(EncoderError, match=r"Failed to serialize proto.*or choose runtime='torch'"):
         load_encoder(str(tiny_bert), precision="int8").encode(TEXTS)
-    monkeypatch.setattr(onnx_graph, "MOST_BYTES", 1000)
-    with pytest.raises(EncoderError, match="too many for one ONNX graph"):
-        load_encoder(str(tiny_bert), runtime="onnx").encode(TEXTS)
 
 
 def test_a_call_that_is_stopped_keeps_nothing(tiny_bert: Path) -> None:

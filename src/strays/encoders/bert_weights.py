@@ -6,9 +6,8 @@ go, and so do gamma and beta, as the first BERTs called what is weight and bias 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,39 +16,42 @@ from safetensors import safe_open
 from strays.encoders.bert_config import BertConfig
 from strays.encoders.settings import read_json
 from strays.encoders.sources import weight_files
+from strays.encoders.tensor_files import MappedFile, stored_tensors
 from strays.errors import LoadingError
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-# How numbers are stored -> how NumPy reads them; it has no bfloat16, which is the upper half of a float32.
-STORED = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "<u2"}
+# How numbers may be stored.
+FLOATS = ("F32", "F64", "F16", "BF16")
 PREFIXES = ("bert.", "roberta.")
 EARLIER_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 
-@dataclass(frozen=True)
-class StoredTensor:
-    """Where a tensor is among the bytes of a file, which are mapped."""
+class Weights(Mapping[str, np.ndarray]):
+    """Tensors by their names, in memory."""
 
-    file: np.memmap
-    dtype: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
+    def __init__(self, tensors: Mapping[str, np.ndarray]) -> None:
+        self._tensors = tensors
 
-    def numbers(self) -> np.ndarray:
-        """As float32: those that are stored so stay where they are (an np.memmap), others are converted."""
-        found = self.file[self.begin : self.end].view(STORED[self.dtype]).reshape(self.shape)
-        if self.dtype == "F32":
-            return found
-        plain = np.asarray(found)
-        return (plain.astype("<u4") << 16).view("<f4") if self.dtype == "BF16" else plain.astype(np.float32)
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def require_unchanged(self) -> None:
+        """Raise if somebody wrote to a file that tensors are mapped from."""
 
 
-class BertWeights(Mapping[str, np.ndarray]):
+class BertWeights(Weights):
     """A name -> the tensor, read when it is used and not kept; every tensor that the config speaks of is there."""
 
     def __init__(self, folder: Path, config: BertConfig) -> None:
-        stored = {_plain_name(name): tensor for path in _files(folder) for name, tensor in _tensors(path).items()}
+        self._files = [_mapped(path) for path in _files(folder)]
+        found = (stored_tensors(file.data).items() for file in self._files)
+        stored = {_plain_name(name): tensor for name, tensor in chain.from_iterable(found)}
         expected = shapes(config)
         if missing := [name for name in expected if name not in stored]:
             raise _unusable(
@@ -59,18 +61,23 @@ class BertWeights(Mapping[str, np.ndarray]):
             tensor = stored[name]
             if tensor.shape != shape:
                 raise _unusable(folder, f"have {name} in the shape {tensor.shape}, but config.json says {shape}")
-            if tensor.dtype not in STORED:
-                raise _unusable(folder, f"have {name} as {tensor.dtype}; expected one of {', '.join(STORED)}")
+            if tensor.dtype not in FLOATS:
+                raise _unusable(folder, f"have {name} as {tensor.dtype}; expected one of {', '.join(FLOATS)}")
         self._stored = {name: stored[name] for name in expected}
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._stored[name].numbers()
+        return self._stored[name].float32()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._stored)
 
     def __len__(self) -> int:
         return len(self._stored)
+
+    def require_unchanged(self) -> None:
+        """Raise if somebody wrote to one of the files since they were mapped."""
+        for file in self._files:
+            file.require_unchanged()
 
 
 def shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
@@ -109,18 +116,9 @@ def _files(folder: Path) -> list[Path]:
     return [there[name] for name in sorted(names)]
 
 
-def _tensors(path: Path) -> dict[str, StoredTensor]:
+def _mapped(path: Path) -> MappedFile:
     with safe_open(path, framework="np"):  # which checks that the header is in order and fits the file
-        pass
-    file = np.memmap(path, np.uint8, mode="r")
-    start = 8 + int.from_bytes(file[:8].tobytes(), "little")
-    header = json.loads(file[8:start].tobytes())
-    tensors = {}
-    for name in header.keys() - {"__metadata__"}:
-        about = header[name]
-        begin, end = (start + offset for offset in about["data_offsets"])
-        tensors[name] = StoredTensor(file, about["dtype"], tuple(about["shape"]), begin, end)
-    return tensors
+        return MappedFile(path)
 
 
 def _plain_name(name: str) -> str:

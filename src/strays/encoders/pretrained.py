@@ -5,17 +5,14 @@ Those of a BERT, a RoBERTa or an XLM-RoBERTa are read here; transformers reads w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from strays.encoders import identity, sources, tokenizer_files, transformers_models
 from strays.encoders.bert_config import BertConfig, read_config
-from strays.encoders.bert_weights import BertWeights, is_safetensors
+from strays.encoders.bert_weights import BertWeights, Weights, is_safetensors
 from strays.encoders.library_errors import loading
 from strays.encoders.pinned import digest
 from strays.encoders.settings import POOLINGS, EncoderSettings, own_settings, position_limit
@@ -48,16 +45,16 @@ class Pretrained:
             own = tokenizer_files.load_tokenizer(self.folder, self.config) if self._is_bert else None
         return own or transformers_models.load_tokenizer(self.folder)
 
-    def weights(self) -> Mapping[str, np.ndarray]:
+    def weights(self) -> Weights:
         """The weights by their names: those that the fingerprint is of.
 
-        Files are mapped, so they must not be written to later; those that are replaced stay what they were.
+        safetensors files are mapped: whoever goes on using them calls `require_unchanged`.
         """
         hashed = self.files
         with loading(self.folder):
             if not (self._is_bert and is_safetensors(self.folder)):
                 model = self.model("has weights that are no safetensors")
-                return {name: value.numpy() for name, value in model.state_dict().items()}
+                return Weights({name: value.numpy() for name, value in model.state_dict().items()})
             weights = BertWeights(self.folder, self.config)
         for path in sources.weight_files(self.folder):
             if digest(path) != hashed.get(path.name):
@@ -71,11 +68,6 @@ class Pretrained:
     @property
     def _is_bert(self) -> bool:
         return isinstance(self.config, BertConfig)
-
-    @property
-    def n_bytes(self) -> int:
-        """The size of the weights."""
-        return sum(path.stat().st_size for path in sources.weight_files(self.folder))
 
     @cached_property
     def shape(self) -> EncoderSettings:

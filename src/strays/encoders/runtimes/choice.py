@@ -108,7 +108,7 @@ class RuntimeChoice:
 
     @property
     def fits_onnx(self) -> bool:
-        """Whether ONNX Runtime is installed and can run a model of this kind and size."""
+        """Whether ONNX Runtime is installed and can run a model of this kind."""
         try:
             self._require_fit()
         except LoadingError:
@@ -118,7 +118,7 @@ class RuntimeChoice:
         return True
 
     def _require_fit(self) -> None:
-        """Raise unless ONNX Runtime can run a model of this kind and size."""
+        """Raise unless ONNX Runtime can run a model of this kind."""
         files = self.pretrained
         name, config = files.settings.name, files.config
         if not onnx_runtime.available():
@@ -130,6 +130,3 @@ class RuntimeChoice:
                 f"expected one of {', '.join(onnx_graph.MODEL_TYPES)}. Omit {{precision}} and {{runtime}}",
                 param=("precision", "runtime"),
             )
-        if files.n_bytes > onnx_graph.MOST_BYTES:
-            size = f"{files.n_bytes / 1e9:.1f} GB"
-            raise EncoderError(f"the encoder {name!r} has {size} of weights, too many for one ONNX graph")

@@ -4,9 +4,8 @@ The full-precision graph is not kept: its constants are the model's weights, whi
 words is taken from there too, by either graph, unless the weights are of another type.
 
 What is run is what was written: the file's digest is taken from the mapping that is then used, and strays replaces
-files by renaming, so that what is mapped stays. Not guarded against is a program that writes into the file itself while
-it is used: most constants have been copied by ONNX Runtime when the session is open, but the table has not, and
-whoever cuts the file short ends the process (SIGBUS).
+files by renaming, so that what is mapped stays. A table that is kept here is not guarded against a program that writes
+into the file while it is used; one in the weights' file, where people write, is (tensor_files).
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ import numpy as np
 from strays.encoders.identity import warn_of_damage
 from strays.encoders.runtimes.onnx_graph import TABLE, BertGraph
 from strays.encoders.settings import PRECISIONS
+from strays.encoders.tensor_files import stored_tensors
 from strays.files import replace_file
 
 FILE, NOTES = "int8.safetensors", "graphs.json"
@@ -30,7 +30,6 @@ FILE, NOTES = "int8.safetensors", "graphs.json"
 EARLIER = ("int8.onnx", "full.onnx", "kept.json")
 # The ONNX itself, among the constants by their names.
 ONNX = "onnx"
-DTYPES = {"F32": "<f4", "I8": "i1", "U8": "u1"}
 
 
 @dataclass(frozen=True)
@@ -76,12 +75,7 @@ def packed(graph: BertGraph, table: np.ndarray) -> bytes:
 
 def unpacked(data: np.ndarray) -> tuple[BertGraph, np.ndarray | None]:
     """A graph and, if it is there, the table, from the bytes that `packed` gave; nothing is copied but the ONNX."""
-    start = 8 + int(data[:8].view("<u8")[0])
-    header = json.loads(data[8:start].tobytes())
-    tensors = {}
-    for name, about in header.items():
-        begin, end = about["data_offsets"]
-        tensors[name] = data[start + begin : start + end].view(np.dtype(DTYPES[about["dtype"]])).reshape(about["shape"])
+    tensors = {name: tensor.array() for name, tensor in stored_tensors(data).items()}
     onnx, table = tensors.pop(ONNX).tobytes(), tensors.pop(TABLE, None)
     return BertGraph(onnx, tensors), table
 

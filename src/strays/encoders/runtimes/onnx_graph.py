@@ -28,9 +28,7 @@ from strays.encoders.settings import EncoderSettings, first_position
 
 # Raise it when a graph of the same weights changes: stored graphs and int8 embeddings belong to one version.
 GRAPH_VERSION = 1
-# A graph in one piece cannot be larger than 2 GB.
-MOST_BYTES = 1.9e9
-# Constants of at least so many bytes are no part of the ONNX, so that ONNX Runtime need not copy them.
+# Constants of at least so many bytes are no part of the ONNX, which cannot be larger than 2 GB, and is copied.
 LARGE = 1024
 OPSET = 19
 TOKENS = ("input_ids", "attention_mask")

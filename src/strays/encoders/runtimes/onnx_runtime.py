@@ -6,7 +6,7 @@ core works on a batch of its own: small batches stay in its cache, and no core w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from strays.encoders.bert_weights import Weights
 from strays.encoders.library_errors import as_encoder_error
 from strays.encoders.runtimes import graph_file, onnx_graph
 from strays.encoders.runtimes.base import usable_cores
@@ -42,9 +43,7 @@ class OnnxModel:
     be written to costs time, not results.
     """
 
-    def __init__(
-        self, folder: Path | None, shape: EncoderSettings, config: Any, load: Callable[[], Mapping[str, np.ndarray]]
-    ) -> None:
+    def __init__(self, folder: Path | None, shape: EncoderSettings, config: Any, load: Callable[[], Weights]) -> None:
         self.folder, self.shape, self.config, self.load = folder, shape, config, load
         self._noted: GraphNotes | None = None
         self._made: np.ndarray | None = None  # the bytes of the int8 graph, until a session is opened
@@ -69,9 +68,13 @@ class OnnxModel:
         with as_encoder_error("opening the encoder's graph", "ONNX Runtime could not load the encoder's graph", REMEDY):
             if data is None:
                 weights = self.load()
-                return OnnxSession(onnx_graph.bert_graph(weights, self.config, self.shape), weights[TABLE])
-            graph, table = graph_file.unpacked(data)
-            return OnnxSession(graph, self.load()[TABLE] if table is None else table)
+                graph = onnx_graph.bert_graph(weights, self.config, self.shape)
+            else:
+                graph, table = graph_file.unpacked(data)
+                if table is not None:
+                    return OnnxSession(graph, table)
+                weights = self.load()
+            return OnnxSession(graph, weights[TABLE], weights.require_unchanged)
 
     @property
     def _notes(self) -> GraphNotes:
