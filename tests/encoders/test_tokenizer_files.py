@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from strays.encoders.library_errors import running
 from strays.encoders.pretrained import Pretrained
 from strays.encoders.settings import EncoderSettings
 from strays.encoders.tokenizer_files import FastTokenizer
+from strays.errors import EncoderError
 from tests.conftest import farm_texts
 
 ODD = [
@@ -172,3 +175,80 @@ def test_so_are_those_of_any_text(kind: str, tmp_path: Path) -> None:
         assert found.backend.encode(text).ids == expected(text)["input_ids"]
 
     check()
+
+
+# ---- files that are damaged, or that somebody made on purpose --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("tokenizer_config.json", "["),
+        ("tokenizer_config.json", "[]"),
+        ("tokenizer_config.json", '{"do_lower_case": "perhaps"}'),
+        ("tokenizer_config.json", '{"model_max_length": "long"}'),
+        ("tokenizer_config.json", '{"model_max_length": -5}'),
+        ("tokenizer_config.json", '{"model_max_length": NaN}'),
+        ("tokenizer_config.json", '{"truncation_side": "top"}'),
+        ("tokenizer_config.json", '{"cls_token": null}'),
+        ("tokenizer_config.json", '{"cls_token": {"content": 5}}'),
+        ("tokenizer_config.json", '{"added_tokens_decoder": [1]}'),
+        ("tokenizer_config.json", '{"added_tokens_decoder": {"x": {}}}'),
+        ("tokenizer_config.json", '{"additional_special_tokens": 5}'),
+        ("special_tokens_map.json", "5"),
+        ("added_tokens.json", '["a"]'),
+        ("tokenizer.json", "{}{"),
+        ("tokenizer.json", '{"model": 5}'),
+        ("tokenizer.json", '{"model": {"vocab": ["a"]}}'),
+        ("tokenizer.json", '{"model": {"vocab": {"a": -1}}}'),
+        ("tokenizer.json", '{"model": {"vocab": {"a": 1e30}}}'),
+        ("tokenizer.json", '{"model": {"vocab": {}}, "added_tokens": [{"id": {}}]}'),
+        ("tokenizer.json", '{"model": {"vocab": {}}, "truncation": {"direction": 5}}'),
+    ],
+)
+def test_what_cannot_be_a_tokenizer(file: str, text: str, tmp_path: Path) -> None:
+    folder = bert(tmp_path / "m")
+    (folder / file).write_text(text)
+    with pytest.raises(EncoderError):
+        ours(folder)
+
+
+@pytest.mark.parametrize(
+    ("make", "file"), [(bert, "vocab.txt"), (roberta, "merges.txt"), (xlm_roberta, "tokenizer.json")]
+)
+def test_a_folder_without_a_vocabulary(make: Callable[[Path], Path], file: str, tmp_path: Path) -> None:
+    """transformers makes one up: every text would be the same."""
+    folder = make(tmp_path / "m")
+    (folder / file).unlink()
+    with pytest.raises(EncoderError, match=r"no vocabulary; expected tokenizer.json.*Download the model's files again"):
+        ours(folder)
+
+
+@pytest.mark.parametrize("make", [roberta, xlm_roberta])
+@pytest.mark.parametrize(
+    "model",
+    [
+        {}, {"vocab": {}, "merges": 5}, {"vocab": {"a": 0}, "merges": ["a b"]}, {"vocab": [["a"]]},
+        {"vocab": [["a", "b"]]}, {"vocab": {"a": 0}, "merges": ["a a a"]}, {"vocab": []}, {"vocab": [["a", 0.0]]},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_another_tokenizer(make: Callable[[Path], Path], model: dict[str, Any], tmp_path: Path) -> None:
+    folder = make(tmp_path / "m")
+    (folder / "tokenizer.json").write_text(json.dumps({"model": model}))
+    with pytest.raises(EncoderError):
+        ours(folder)
+
+
+def test_a_table_of_characters_that_is_none(tmp_path: Path) -> None:
+    folder = xlm_roberta(tmp_path / "m")
+    for table in ("AAAA", "5", 5, "!", "A" * 1000):
+        whole = json.loads((folder / "tokenizer.json").read_text())
+        normalizer = {"type": "Sequence", "normalizers": [{"type": "Precompiled", "precompiled_charsmap": table}]}
+        (folder / "tokenizer.json").write_text(json.dumps(whole | {"normalizer": normalizer}))
+        with suppress(EncoderError), running(folder):  # or it does nothing, but never ends the process
+            ours(folder).backend.encode("the cat")
+
+
+def test_a_limit_that_is_none(tmp_path: Path) -> None:
+    folder = bert(tmp_path / "m", {"model_max_length": 1000000000000000019884624838656})
+    assert ours(folder).model_max_length >= 10**30

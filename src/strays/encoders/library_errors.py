@@ -53,12 +53,15 @@ def as_encoder_error(
         yield
     except StraysError:
         raise
-    except Exception as error:  # each library has its own
+    except BaseException as error:  # each library has its own
+        # What panics in Rust, as tokenizers does at a hostile table, is no Exception of Python.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         if ran_out_of_memory(error):
             failed, remedy = f"memory ran out while {doing}", less
         raise kind(f"{failed} ({first_line(error):.300}). {remedy}", param=PARAMS) from error
 
 
-def ran_out_of_memory(error: Exception) -> bool:
+def ran_out_of_memory(error: BaseException) -> bool:
     """Whether an error, of whatever library, says that there is too little memory."""
     return isinstance(error, MemoryError) or NO_MEMORY.search(str(error)) is not None
