@@ -13,8 +13,12 @@ Each module imports only from those above it:
     wheel, fetching     these files, brought into a folder: from the hub, the package index, or another machine
     sources             a name -> a local folder with a model's files
     identity            which encoder this is: digests of all files that decide an embedding
-    library_errors      errors of torch, transformers and ONNX Runtime -> EncoderError
-    pretrained          a transformer's folder: config, tokenizer, weights, fingerprint
+    library_errors      errors of tokenizers, ONNX Runtime, torch and transformers -> EncoderError
+    bert_config         config.json of a BERT-like model, checked
+    bert_weights        its safetensors files: a name -> a tensor
+    tokenizer_files     its tokenizer's files -> a tokenizer of the library `tokenizers`
+    transformers_models what only transformers can read; nothing else imports it
+    pretrained          a transformer's folder, read by the above: config, tokenizer, weights, fingerprint
     tokenizer           texts -> batches of token ids; tokenizer_workers does it in processes, for a GPU
     runtimes/           batches -> embeddings: ONNX Runtime (the int8 graph is runtimes/onnx_graph.py) or PyTorch
     transformer         TransformerEncoder: the above, put together
@@ -62,12 +66,12 @@ def load_encoder(
     max_length
         Longest text in tokens; longer ones are cut. By default the model's own limit.
     precision
-        'full' or 'int8'; by default int8 on a CPU with ONNX Runtime if it stays close to the exact embeddings. A saved
-        model remembers which. On a GPU both mean bfloat16.
+        'full' or 'int8'; by default int8 on a CPU if it stays close to the exact embeddings. A saved model remembers
+        which. On a GPU both mean bfloat16.
     device
-        'auto' takes a GPU if there is one; static encoders need none.
+        'auto' takes a GPU if there is one and PyTorch is installed; static encoders need none.
     runtime
-        'auto', 'onnx' or 'torch'.
+        'auto', 'onnx' or 'torch'; the last needs the extra torch, and so does an encoder that is no BERT.
     tokens_per_batch
         Tokens in one batch, padding included; by default what suits the machine.
     cache
