@@ -40,12 +40,11 @@ NAMES = list(losses(np.empty(0)))
 
 
 def made(name: str, activation: str, dtype: type = np.float64) -> tuple[TrainableNetwork, np.ndarray]:
-    """A network of three layers, or of two and two for the auto-encoder, and rows for it."""
+    """A network of two layers, or of two and two for the auto-encoder, and rows for it."""
     rng = np.random.default_rng(0)
-    slope = network.ACTIVATIONS[activation]
-    sizes, slopes = ([5, 9, 3, 8, 5], [slope, 1.0, slope]) if name == "auto-encoder" else ([5, 9, 7, 3], [slope] * 2)
+    sizes = [5, 9, 3, 8, 5] if name == "auto-encoder" else [5, 9, 3]
     weights = [rng.normal(size=(b, a)).astype(dtype) / 2 for a, b in pairwise(sizes)]
-    return TrainableNetwork(weights, slopes), rng.normal(size=(N, 5)).astype(dtype)
+    return TrainableNetwork(weights, network.ACTIVATIONS[activation]), rng.normal(size=(N, 5)).astype(dtype)
 
 
 def gradient(net: TrainableNetwork, x: np.ndarray, loss_of: Loss) -> tuple[float, np.ndarray]:
@@ -56,7 +55,8 @@ def gradient(net: TrainableNetwork, x: np.ndarray, loss_of: Loss) -> tuple[float
 
 @pytest.mark.parametrize("activation", network.ACTIVATIONS)
 @pytest.mark.parametrize("name", NAMES)
-def test_gradients_are_finite_differences(name: str, activation: str) -> None:
+def test_gradients_are_finite_differences(name: str, activation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "IN_PART", 30)  # several parts
     net, x = made(name, activation)
     loss_of = losses(x)[name]
     _, by_hand = gradient(net, x, loss_of)
@@ -109,8 +109,8 @@ def test_the_same_seed_gives_the_same_weights(cls: type[Any], blobs) -> None:
 
 @pytest.mark.parametrize("cls", [AISVDD, DeepSVDD, DeepSAD, HypersphereClassifier])
 def test_threads_do_not_change_the_weights(cls: type[Any], blobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "AT_ONCE", 500)  # several pieces of every layer
-    monkeypatch.setattr(training, "ROWS_AT_ONCE", 30)
+    monkeypatch.setattr(training, "IN_PART", 500)
+    monkeypatch.setattr(training, "AT_ONCE", 500)
     X, y, *_ = blobs
     found = []
     for n_threads in (1, 2, 5):
@@ -128,11 +128,11 @@ def test_an_error_in_a_thread_is_raised() -> None:
 # ---- against PyTorch -------------------------------------------------------------------------------------------------
 
 
-def torch_phi(x: Any, weights: list[Any], slopes: list[float]) -> Any:
+def torch_phi(x: Any, weights: list[Any], activation: str) -> Any:
     import torch
 
-    for w, slope in zip(weights, [*slopes, 1.0], strict=True):
-        x = torch.nn.functional.leaky_relu(x @ w.T, slope)
+    for into, out_of in zip(weights[::2], weights[1::2], strict=True):
+        x = torch.nn.functional.leaky_relu(x @ into.T, network.ACTIVATIONS[activation]) @ out_of.T
     return x
 
 
@@ -183,7 +183,7 @@ def test_gradients_are_autograds(name: str, activation: str, dtype: type, tolera
     # float32 is held to autograd in float64: two roundings in float32 would differ by more.
     weights = [torch.tensor(w.astype(np.float64), requires_grad=True) for w in net.weights]
     x64 = torch.tensor(x.astype(np.float64))
-    reference = torch_loss(name, torch_phi(x64, weights, net._slopes), x64)
+    reference = torch_loss(name, torch_phi(x64, weights, activation), x64)
     expected = torch.cat([g.ravel() for g in torch.autograd.grad(reference, weights)]).numpy()
     assert loss == pytest.approx(reference.item(), rel=tolerance)
     assert by_hand.dtype == dtype
@@ -225,7 +225,7 @@ def minimise_in_torch(detector: Any, y: np.ndarray, dtype: Any) -> Callable[...,
         c = torch.tensor(network.phi(rows, start, activation)[y[: len(rows)] >= 0].mean(axis=0), dtype=dtype)
 
         def loss_of(batch: np.ndarray) -> Any:
-            z = torch_phi(X[batch], W, net._slopes)
+            z = torch_phi(X[batch], W, activation)
             if isinstance(detector, AISVDD):
                 unit = spread if optimizer == "adam" else 1.0
                 return torch_bc_loss(z / unit, torch.tensor(detector._signed_weights(y[batch]), dtype=dtype))

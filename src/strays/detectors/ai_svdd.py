@@ -116,7 +116,7 @@ class AISVDD(SphereDetector):
         # gradient step of Eq. 7 keeps the loss as it is printed.
         before = network.spread(X[y >= 0], start, self.activation)
         unit = before if self.optimizer == "adam" else 1.0
-        net = TrainableNetwork(start, [network.ACTIVATIONS[self.activation]])
+        net = TrainableNetwork(start, network.ACTIVATIONS[self.activation])
 
         def loss_of(z: np.ndarray, batch: np.ndarray) -> tuple[float, np.ndarray]:
             return bc_gradient(z, self._signed_weights(y[batch]), unit)

@@ -97,10 +97,10 @@ class DeepSVDD(SphereDetector):
         def reconstruction_error(made: np.ndarray, batch: np.ndarray) -> tuple[float, np.ndarray]:
             return mean_square(made - rows[batch], made.size)
 
-        both = TrainableNetwork(encoder + decoder, [slope, 1.0, slope])
+        both = TrainableNetwork(encoder + decoder, slope)
         rate = self.learning_rate
         self.reconstruction_ = minimise(both, rows, reconstruction_error, batches, rate, self.pretrain_epochs)
-        net = TrainableNetwork(both.weights[: len(encoder)], [slope])
+        net = TrainableNetwork(both.weights[: len(encoder)], slope)
         c = network.phi(rows, net.weights, self.activation).mean(axis=0, dtype=np.float64).astype(np.float32)
         before = network.spread(seen, net.trained(), self.activation)
 

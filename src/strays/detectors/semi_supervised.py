@@ -78,7 +78,7 @@ class SemiSupervisedSphere(SphereDetector):
         start = network.initial_weights([X.shape[1], self.hidden_size, self.latent_size], rng)
         self.center_ = network.latents(X[y >= 0], network.exact_layers(start), self.activation).mean(axis=0)
         unit = network.spread(X[y >= 0], start, self.activation)
-        net = TrainableNetwork(start, [network.ACTIVATIONS[self.activation]])
+        net = TrainableNetwork(start, network.ACTIVATIONS[self.activation])
         rows, is_anomaly, c = np.ascontiguousarray(X, np.float32), y < 0, self.center_.astype(np.float32)
 
         def loss_of(z: np.ndarray, batch: np.ndarray) -> tuple[float, np.ndarray]:

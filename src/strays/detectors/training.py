@@ -1,17 +1,18 @@
 """Training in NumPy: what a loss says of the latents goes back through the layers, and an optimiser follows it.
 
-    h_0 = x,  h_l = a_l(W^l h_(l-1)),  z = h_L,  with a_l(h) = max(h, slope_l h) and a_L the identity
-    dL/dW^l = delta_l' h_(l-1),  delta_L = dL/dz,  delta_(l-1) = (delta_l W^l) * a'_(l-1)
+    h = a(W^1 x),  z = W^2 h,  with a(h) = max(h, slope * h); z may be the x of a next pair of layers, a decoder
+    dL/dW^2 = delta' h,  dL/dW^1 = gamma' x,  dL/dx = gamma W^1,  with delta = dL/dz and gamma = (delta W^2) * a'(h)
 
 A detector gives L and dL/dz. Everything has the dtype of the first weights: float32 in a fit, float64 in tests.
 
-Work is cut into pieces, rows of a batch and outputs of a layer, for threads to share. The cuts do not depend on how
-many threads there are, so that the weights do not either.
+The hidden units are cut into parts for threads to share: of each other they need only the sum of what they add to z and
+to dL/dx. The parts do not depend on how many threads there are, so that the weights do not either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -21,19 +22,18 @@ from strays.detectors.threads import Each, in_turn, workers
 # From latents of a batch (rows, latent_size) and the numbers of its rows: the loss, and its gradient by the latents.
 Loss = Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]
 
-# Parameters in a piece of work, about: few enough for a processor's cache, as Adam goes over them ten times.
+# Weights in a part, about: enough to be worth a thread.
+IN_PART = 2**17
+# Weights that Adam takes at once: few enough for a processor's cache, as it goes over them ten times.
 AT_ONCE = 2**16
-# Rows in a piece of work, about.
-ROWS_AT_ONCE = 64
 
 
 class TrainableNetwork:
-    """A network under training: weights, their gradients, and room for a batch on its way through the layers.
+    """A network under training: one or more pairs of layers, their gradients, and room for a batch on its way.
 
-    `slopes` has what is left of a negative output for each layer but the last. All weights are parts of one `vector`,
-    all gradients of one `gradient`, which is what an optimiser sees.
+    All weights are parts of one `vector`, all gradients of one `gradient`, which is what an optimiser sees.
 
-    >>> net = TrainableNetwork([np.array([[2.0], [-1.0]]), np.array([[1.0, 3.0]])], slopes=[0.0])
+    >>> net = TrainableNetwork([np.array([[2.0], [-1.0]]), np.array([[1.0, 3.0]])], slope=0.0)
     >>> net.forward(np.array([[5.0]]))  # 1 * max(2 * 5, 0) + 3 * max(-1 * 5, 0)
     array([[10.]])
     >>> net.backward(np.array([[1.0]]))
@@ -41,54 +41,80 @@ class TrainableNetwork:
     array([ 5.,  0., 10.,  0.])
     """
 
-    def __init__(self, weights: Sequence[np.ndarray], slopes: Sequence[float]) -> None:
+    def __init__(self, weights: Sequence[np.ndarray], slope: float) -> None:
         self.vector = np.concatenate([w.ravel() for w in weights])
         self.gradient = np.zeros_like(self.vector)
         self.weights, self.gradients = (_in_layers(v, weights) for v in (self.vector, self.gradient))
-        self._slopes = slopes
-        self._blocks = [(layer, part) for layer, w in enumerate(weights) for part in _parts(len(w), w.size / AT_ONCE)]
-        self._make_room(0)
+        self._pairs: list[list[_Units]] = []
+        for first in range(0, len(weights), 2):
+            W, G = self.weights[first : first + 2], self.gradients[first : first + 2]
+            parts = _parts(len(W[0]), (W[0].size + W[1].size) / IN_PART)
+            self._pairs.append([_Units(W[0][u], W[1][:, u], G[0][u], G[1][:, u], slope) for u in parts])
 
     def forward(self, x: np.ndarray, each: Each = in_turn) -> np.ndarray:
         """The latents z of rows x. They are overwritten by the next batch."""
-        if len(x) > len(self._rooms[0]):
-            self._make_room(len(x))
-        self._inputs = [x, *(room[: len(x)] for room in self._rooms)]
-        each(self._forward, _parts(len(x), len(x) / ROWS_AT_ONCE))
+        self._inputs = [x]
+        for pair in self._pairs:
+            each(partial(_Units.forward, x=self._inputs[-1]), pair)
+            self._inputs.append(_sum([units.z for units in pair]))
         return self._inputs[-1]
-
-    def _forward(self, rows: slice) -> None:
-        for layer, w in enumerate(self.weights):
-            h = np.matmul(self._inputs[layer][rows], w.T, out=self._inputs[layer + 1][rows])
-            if layer < len(self._slopes) and self._slopes[layer] != 1:
-                np.maximum(h, np.multiply(h, self._slopes[layer], out=self._spare[layer][rows]), out=h)
 
     def backward(self, delta: np.ndarray, each: Each = in_turn) -> None:
         """Set the gradients from delta = dL/dz, of the rows that went forward last."""
-        self._deltas = [*(room[: len(delta)] for room in self._delta_rooms), delta]
-        each(self._backward, _parts(len(delta), len(delta) / ROWS_AT_ONCE))
-        each(self._set_gradient, self._blocks)
-
-    def _backward(self, rows: slice) -> None:
-        for layer in range(len(self._slopes) - 1, -1, -1):
-            delta = np.matmul(self._deltas[layer + 1][rows], self.weights[layer + 1], out=self._deltas[layer][rows])
-            if self._slopes[layer] != 1:
-                # h = a(W h) is positive where W h is.
-                factors = np.greater(self._inputs[layer + 1][rows], 0, out=self._spare[layer][rows])
-                delta *= np.maximum(factors, self._slopes[layer], out=factors)
-
-    def _set_gradient(self, block: tuple[int, slice]) -> None:
-        layer, outputs = block
-        np.matmul(self._deltas[layer][:, outputs].T, self._inputs[layer], out=self.gradients[layer][outputs])
+        for i in reversed(range(len(self._pairs))):
+            pair = self._pairs[i]
+            each(partial(_Units.backward, x=self._inputs[i], delta=delta), pair)
+            if i:
+                delta = _sum([units.to_inputs() for units in pair])
 
     def trained(self) -> list[np.ndarray]:
         """float64 copies of the weights, for scoring."""
         return [w.astype(np.float64) for w in self.weights]
 
+
+class _Units:
+    """Some hidden units: rows of W^1 and columns of W^2, their gradients, and what a batch makes of them."""
+
+    def __init__(self, W1: np.ndarray, W2: np.ndarray, G1: np.ndarray, G2: np.ndarray, slope: float) -> None:
+        self._W1, self._W2, self._G1, self._G2, self._slope = W1, W2, G1, G2, slope
+        self._make_room(0)
+
     def _make_room(self, n: int) -> None:
-        """For outputs of all layers, and for the deltas of all but the last, whose delta is given."""
-        self._rooms, deltas, spare = ([np.empty((n, len(w)), w.dtype) for w in self.weights] for _ in range(3))
-        self._delta_rooms, self._spare = deltas[:-1], spare[:-1]
+        (hidden, inputs), outputs = self._W1.shape, len(self._W2)
+        sizes = {"h": hidden, "gamma": hidden, "spare": hidden, "z": outputs, "to_x": inputs}
+        self._room = {name: np.empty((n, size), self._W1.dtype) for name, size in sizes.items()}
+
+    def _buffer(self, name: str) -> np.ndarray:
+        return self._room[name][: self._n]
+
+    def forward(self, x: np.ndarray) -> None:
+        """Set z to what these units add to it."""
+        self._n = len(x)
+        if self._n > len(self._room["h"]):
+            self._make_room(self._n)
+        h = np.matmul(x, self._W1.T, out=self._buffer("h"))
+        np.maximum(h, np.multiply(h, self._slope, out=self._buffer("spare")), out=h)
+        self.z = np.matmul(h, self._W2.T, out=self._buffer("z"))
+
+    def backward(self, x: np.ndarray, delta: np.ndarray) -> None:
+        """Set the gradients."""
+        h = self._buffer("h")
+        np.matmul(delta.T, h, out=self._G2)
+        gamma = np.matmul(delta, self._W2, out=self._buffer("gamma"))
+        factors = np.greater(h, 0, out=self._buffer("spare"))  # h is positive where it was before its activation
+        gamma *= np.maximum(factors, self._slope, out=factors)
+        np.matmul(gamma.T, x, out=self._G1)
+
+    def to_inputs(self) -> np.ndarray:
+        """What these units add to dL/dx."""
+        return np.matmul(self._buffer("gamma"), self._W1, out=self._buffer("to_x"))
+
+
+def _sum(arrays: list[np.ndarray]) -> np.ndarray:
+    """Into the first of them."""
+    for array in arrays[1:]:
+        arrays[0] += array
+    return arrays[0]
 
 
 def _parts(n: int, count: float) -> list[slice]:
