@@ -120,7 +120,48 @@ def gpu_table() -> str:
     return table(["way", "titles a second"], rows)
 
 
+# Rows of results/startup.json, and what the page calls them.
+START = {
+    'python -c "pass"': '`python -c "pass"`',
+    'python -c "import sklearn"': '`python -c "import sklearn"`',
+    "strays --version": "`strays --version`",
+    "strays --help": "`strays --help`",
+    "strays scan": "`strays scan workshop.csv`",
+    "strays scan, 5 known anomalies": "the same with 5 known anomalies (`--known`)",
+    "strays score": "`strays score workshop.csv`",
+    "strays explain": "`strays explain TEXT`",
+    "strays scan, before": "*`strays scan` of version 0.1*",
+    "encoding the 300 texts": "encoding the 300 texts, int8",
+    "encoding the 300 texts, full precision": "encoding the 300 texts, full precision",
+    "fastembed encoding the 300 texts": "*fastembed encoding the 300 texts*",
+}
+
+
+def startup_table() -> str:
+    found = results("startup.json")["results"]
+    rows = [
+        [
+            words,
+            *(f"{found[name][key]:.2f} s" for key in ("seconds", "cpu_seconds")),
+            f"{found[name]['peak_mb']:.0f} MB",
+        ]
+        for name, words in START.items()
+        if name in found
+    ]
+    return table(["fresh process", "time", "processor time", "peak memory"], rows)
+
+
+def startup_load() -> str:
+    """What to make of the times where other processes had the cores meanwhile."""
+    found = results("startup.json")
+    load, cores = found["load"], found["machine"]["cores"]
+    return (
+        f" {load:.0f} processes shared the {cores} cores meanwhile: processor time tells more." if load > cores else ""
+    )
+
+
 def page() -> str:
+    start = results("startup.json")
     encoding, big, gpu = results("encoding.json"), results("big_file.json"), results("gpu.json")
     kept, cores = encoding["from_cache"], encoding["machine"]["cores"]
     return f"""# How fast it is
@@ -128,6 +169,14 @@ def page() -> str:
 Made from the files in `benchmarks/results` by `make page`; what was tried and did not help is in
 [benchmarks/LOG.md](../benchmarks/LOG.md). Rates on these machines vary by some 20 % from run to run: ratios within a
 run mean more.
+
+## Start-up
+Fresh processes on the example of 300 rows, {start["machine"]["cores"]} cores, medians of {start["rounds"]} rounds.
+`scan` and `score` find its texts in the cache of embeddings, as in every run but the first; the last rows encode them.
+Python and NumPy alone take {start["results"]['python -c "import numpy"']["seconds"]:.2f} s. fastembed runs the same
+weights in float32 (mean cosine with strays at full precision {start["cosine"]:.4f}).{startup_load()}
+
+{startup_table()}
 
 ## Encoding on a CPU
 {encoding["titles"]:,} AG news titles of {encoding["tokens_per_title"]:.1f} tokens

@@ -5,6 +5,7 @@
 Run it in an environment without torch, as `pip install` makes one. Every command is run once a round, in an order that
 changes; figures are medians: seconds on the clock, seconds of the processor (user and system), and the peak of resident
 memory. All have the example's 300 texts in the cache (`strays scan` has run before), but for those that encode.
+"load" is how many processes wanted a core meanwhile: where these are more than the cores, processor time tells more.
 
 --before adds an earlier version: a Python that has what it needs, and its folder src. --fastembed adds fastembed: a
 Python that has it, and a folder with model.onnx and the tokenizer's files of all-MiniLM-L6-v2; "cosine" in the result
@@ -121,12 +122,15 @@ def main() -> None:
             ours = [*todo["encoding the 300 texts, full precision"], theirs]
             result["cosine"] = float(subprocess.run(ours, check=True, capture_output=True, text=True).stdout)
         found: dict[str, list[dict[str, float]]] = {name: [] for name in todo}
+        loads = []
         names = list(todo)
         for i in range(-1, options.rounds):  # the first fills the caches
+            loads.append(os.getloadavg()[0])
             for name in names[i % len(names) :] + names[: i % len(names)]:
                 once = measured(todo[name], all_env.get(name, env))
                 if i >= 0:
                     found[name].append(once)
+    result["load"] = round(median(loads[1:]), 1)
     result["results"] = {
         name: {key: round(median(one[key] for one in each), 3) for key in each[0]} for name, each in found.items()
     }
