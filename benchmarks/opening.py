@@ -1,6 +1,6 @@
-"""What it takes to open the default encoder's graph in a fresh process, by this version and another.
+"""What it takes to open the default encoder's graph in a fresh process, by this version and an earlier one.
 
-    git worktree add ../before v0.1
+    git worktree add ../before 1c56e99
     python -m benchmarks.opening ../before/src src
 
 Every version opens the same weights in processes of its own, in turn: seconds of processor time, and the memory that

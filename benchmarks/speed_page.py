@@ -55,6 +55,17 @@ def scoring_words() -> str:
     )
 
 
+def opening_words() -> str:
+    found = results("opening.json")
+    before, after = (found["int8"][version] for version in ("before", "after"))
+    kept = {version: size / 1e6 for version, size in found["kept_bytes"].items()}
+    return (
+        f"Opening the int8 graph takes {after['seconds']:.2f} s of processor time and {after['peak_mb']:.0f} MB of "
+        f"memory at its peak, and it takes {kept['after']:.0f} MB on the disk beside the weights. Before it was mapped "
+        f"these were {before['seconds']:.2f} s, {before['peak_mb']:.0f} MB and {kept['before']:.0f} MB."
+    )
+
+
 def precision_table() -> str:
     rows = []
     for cell in results("precision.json")["summary"]:
@@ -189,6 +200,7 @@ AVX-512, medians of {encoding["rounds"]} rounds in one run. `strays, as it comes
 int8 products can pass the limit of float32 ones. {scoring_words()}
 A second run over the same {kept["texts"]:,} titles takes them from the cache: {kept["first_seconds"]:.2f} s, then
 {kept["second_seconds"]:.2f} s ({kept["ratio"]:.0f} times as fast, loading included).
+{opening_words()}
 
 ## What int8 costs
 The default detector on the paper's test splits, five draws; false alarms in percent where 1 % were allowed, also for a

@@ -15,6 +15,7 @@ Each module imports only from those above it:
     identity            which encoder this is: digests of all files that decide an embedding
     library_errors      errors of tokenizers, ONNX Runtime, torch and transformers -> EncoderError
     bert_config         config.json of a BERT-like model, checked
+    tensor_files        safetensors files, mapped, and whether they are still what they were
     bert_weights        its safetensors files: a name -> a tensor
     tokenizer_files     its tokenizer's files -> a tokenizer of the library `tokenizers`
     transformers_models what only transformers can read; nothing else imports it
