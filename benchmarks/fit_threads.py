@@ -36,7 +36,7 @@ def main() -> None:
         all_: list[float] = []
         for _ in range(options.rounds):
             for found, threads in ((one, one_thread), (all_, nullcontext)):
-                with patch("strays.detectors.auto.few_threads", lambda n_rows, threads=threads: threads()):
+                with patch("strays.detectors.auto_parts.few_threads", lambda n_rows, threads=threads: threads()):
                     found.append(seconds(partial(AutoDetector().fit, X, y)))
         ratios = np.array(one) / all_
         sizes.append({"rows": n, "one": one, "all": all_, "ratio_median": round(float(np.median(ratios)), 3)})

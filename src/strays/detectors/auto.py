@@ -38,7 +38,7 @@ from strays.detectors.found_by_search import first_weights, weights_of_known
 from strays.detectors.limits import COUNT, Interval
 from strays.detectors.sampling import different, evenly, evenly_by_label
 from strays.detectors.set_aside import set_aside
-from strays.detectors.threads import few_threads
+from strays.detectors.threads import one_thread
 from strays.errors import ModelError
 
 
@@ -142,12 +142,12 @@ class AutoDetector(Detector):
         self.center_ = normals.mean(axis=0, dtype=np.float64)
         self.scale_ = unit_of_length(normals)
         presumed = y[kept] == 0
-        with few_threads(len(normals) + len(anomalies)):
+        with one_thread():
             Z = (normals - self.center_) / self.scale_
             groups = find_groups(Z, trusted=~presumed)
             compared = groups.kept.copy()
             compared[compared] = ~outskirts(Z[compared], presumed[compared], groups.evenness)
-            self._fit_and_weigh(_Normals(normals, presumed, groups.kept, compared, groups.radius), known)
+        self._fit_and_weigh(_Normals(normals, presumed, groups.kept, compared, groups.radius), known)
 
     def _fit_and_weigh(self, normals: _Normals, known: _Known) -> None:
         """Fit the parts and weigh them; again with what that tells of normals and of known anomalies."""
@@ -180,7 +180,8 @@ class AutoDetector(Detector):
         self.field_, self.kernel_, self.linear_ = fitted.field, fitted.kernel, fitted.linear
         self.left_out_, at_known = fitted.left_out[: self.n_normals_], fitted.left_out[self.n_normals_ :]
         at_normals = self._features(normals.X)
-        self._weigh(at_normals[normals.counted], at_known, counts)
+        with one_thread():
+            self._weigh(at_normals[normals.counted], at_known, counts)
         return at_normals, at_known
 
     def _weigh(self, at_normals: np.ndarray, at_known: np.ndarray, counts: np.ndarray) -> None:

@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 Each = Callable[[Callable[[Any], None], Sequence[Any]], None]
 
 # From about as many rows on, the matrices of a fit are worth more threads.
-FEW = 1000
+FEW = 2000
 # More threads than this would take much memory for little.
 MOST_THREADS = 16
 # Fewer blocks than this are done before threads have begun.
