@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-import torch
 
 from benchmarks.attacks.array_mutations import ARRAY_MUTATIONS
 from benchmarks.attacks.config_mutations import CONFIG_MUTATIONS
@@ -44,7 +43,6 @@ class Models(Attack):
         super().__init__(root, seed)
         self.encoder: Encoder | None = None
         self.cascade: Encoder | None = None
-        torch.set_num_threads(1)  # those of its pool do not survive a fork, and would be waited for
         child = os.fork()  # fitting starts threads, which a process that is to fork should not have
         if not child:
             try:

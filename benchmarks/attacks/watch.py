@@ -3,7 +3,7 @@
 Python's audit hooks tell of every file that Python opens, of imports, compiled and executed code, unpickled classes,
 processes and sockets. Native code (Arrow, safetensors, SQLite, tokenizers) opens files unseen. Of these only Arrow and
 SQLite are ever given a path, Arrow that of the table and SQLite that of the cache; safetensors and tokenizers get bytes
-of files that Python has opened, or (by transformers) paths inside the encoder's folder. A file that must not be read
+of files that Python has opened, or paths inside the encoder's folder. A file that must not be read
 holds a mark, which must not show up in any message or output. benchmarks/LOG.md tells of a run under strace, which sees
 all.
 
