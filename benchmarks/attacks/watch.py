@@ -97,8 +97,8 @@ class Watch:
             within = args[-1] if event in BY_DESCRIPTOR else -1
             for place in WRITES[event]:
                 self._written(args[place] if within == -1 else f"/proc/self/fd/{within}/{args[place]}", event)
-        elif event == "ctypes.dlopen" and args[0] is None:
-            pass  # the C library that is loaded already, for system calls that Python does not have
+        elif event == "ctypes.dlopen" and (args[0] is None or _real(args[0]).startswith(CODE)):
+            pass  # the C library, for system calls that Python does not have, or an installed one, to limit its threads
         elif event in RUNS or event in NEVER:
             self._note("code executed", f"{event} {args!r:.200}")
         elif event in NETWORK:
