@@ -115,6 +115,7 @@ page: $(INSTALLED)
 	$(BIN)/python -m benchmarks.speed_page
 	$(BIN)/python -m benchmarks.desk_page
 	$(BIN)/python -m benchmarks.operations_page
+	$(BIN)/python -m benchmarks.install_page
 	$(BIN)/python -m benchmarks.figures_page
 
 clean:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -174,6 +176,24 @@ def test_the_readmes_figures_and_their_page_are_those_of_the_results() -> None:
 
 
 @committed
+def test_the_table_of_dependencies_is_that_of_the_install_and_names_them_all() -> None:
+    from benchmarks import install_page
+
+    for path, text in install_page.files().items():
+        assert path.read_text(encoding="utf-8") == text
+    asked = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert set(install_page.DEPENDENCIES) == {re.match(r"[\w-]+", line)[0] for line in asked}
+
+
+def test_an_install_is_small() -> None:
+    sizes = json.loads((RESULTS / "install_size.json").read_text())
+    pinned, newest = sizes["pinned"], sizes["newest"]
+    assert (pinned["heavy"], newest["heavy"]) == ([], [])
+    assert pinned["environment_mb"] <= 650
+    assert pinned["downloaded_mb"] + pinned["encoder_downloaded_mb"] <= 250
+    assert abs(newest["environment_mb"] / pinned["environment_mb"] - 1) <= 0.1
+
+
 def test_the_page_on_repeated_texts_is_that_of_the_rows_and_copies_cost_less_than_two_points() -> None:
     from benchmarks import repeats, repeats_page
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-import sklearn.svm  # noqa: F401 (some cases import it: its memory is not theirs)
 
 from benchmarks.attacks.array_mutations import ARRAY_MUTATIONS
 from benchmarks.attacks.config_mutations import CONFIG_MUTATIONS
@@ -24,8 +23,6 @@ from benchmarks.attacks.runner import Attack, WrongResultError, main
 from benchmarks.attacks.saved import CASCADE, ENCODER, Saved, save_all
 from strays.encoders import Encoder
 from strays.encoders.distill import distil
-from strays.encoders.runtimes.devices import has_torch
-from strays.encoders.transformers_models import load_tokenizer
 from strays.errors import StraysWarning
 from strays.model import TextOutlierDetector
 from strays.model.cascade_scorer import CascadeScorer
@@ -59,9 +56,7 @@ class Models(Attack):
         self.with_files = [saved for saved in self.made if not saved.by_object]
         self.may_read = (str(root / "encoder"),)
 
-        distil(root / "encoder", "mean")  # ONNX Runtime's first run imports much
-        if has_torch():  # for a tokenizer of another class, in some cases
-            load_tokenizer(root / "encoder")
+        distil(root / "encoder", "mean")  # PyTorch's first run imports much, and makes a folder of its own
         self.warm_up()  # everything that is imported on use is imported before the first case
 
     def warm_up(self) -> None:
