@@ -24,7 +24,7 @@ from strays.encoders.runtimes.onnx_session import OnnxSession
 from strays.encoders.settings import EncoderSettings
 from strays.encoders.tokenizer import Batch, ahead
 
-PIP = "pip install 'strays[onnx]'"
+PIP = "pip install onnxruntime"
 REMEDY = f"Install a newer one ({PIP} --upgrade), or choose runtime='torch'"
 # int8 is the default if its embeddings have at least this mean cosine similarity with the exact ones.
 CLOSE_ENOUGH = 0.99
@@ -104,6 +104,7 @@ class OnnxModel:
         lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(rounded, axis=1)
         cosine = float(((exact * rounded).sum(1) / np.maximum(lengths, 1e-12)).mean())
         data = graph_file.packed(int8, weights[TABLE])
+        weights.require_unchanged()  # or the graph is of nobody's weights
         digests = {"full": graph_file.digest(full.onnx), "int8": graph_file.digest(data)}
         notes = GraphNotes(cosine, digests)
         if self.folder is not None:
