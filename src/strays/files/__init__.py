@@ -7,7 +7,7 @@ not proved to be ours, and no file is made or written through a link. Everything
 says what that means to the user.
 """
 
-from strays.files.disk import append, create, open_own, sha256, sync, sync_folder
+from strays.files.disk import append, create, open_own, real_path, sha256, sync, sync_folder
 from strays.files.locks import lock
 from strays.files.modes import mode_like, private_like
 from strays.files.removing import REMOVED, is_removed, remove_folder
@@ -24,6 +24,7 @@ __all__ = [
     "open_own",
     "private_like",
     "read_steadily",
+    "real_path",
     "recover",
     "remove_folder",
     "remove_unfinished",

@@ -14,6 +14,17 @@ NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 BINARY = getattr(os, "O_BINARY", 0)
 
 
+def real_path(path: str | Path) -> Path:
+    """Where a path leads, by all links. Links in a circle lead nowhere, and whoever opens them is told.
+
+    >>> Path("a").symlink_to("b"), Path("b").symlink_to("a")
+    (None, None)
+    >>> real_path("a").name  # Path.resolve() raises a RuntimeError
+    'a'
+    """
+    return Path(os.path.realpath(path))
+
+
 def create(path: Path, mode: int = 0o666) -> IO[bytes]:
     """A new file to write to; FileExistsError where anything has this name, a link that points nowhere too.
 

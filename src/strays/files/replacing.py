@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeVar
 
-from strays.files.disk import create, sync, sync_folder
+from strays.files.disk import create, real_path, sync, sync_folder
 from strays.files.exchange import exchange
 from strays.files.modes import like
 from strays.files.workspace import Workspace, finish, recover_all
@@ -34,7 +34,7 @@ def replace_file(path: Path) -> Iterator[IO[bytes]]:
     >>> Path("out.txt").read_text()
     'complete'
     """
-    target = path.resolve()
+    target = real_path(path)
     older = _stat(target)
     if older and not stat.S_ISREG(older.st_mode):
         with target.open("wb") as pipe:
@@ -67,7 +67,7 @@ def replace_folder(path: Path) -> Iterator[Path]:
     >>> Path("folder", "a.txt").read_text()
     'newer'
     """
-    target = path.resolve()
+    target = real_path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     recover_all(target.parent)
     workspace = Workspace(target)
@@ -96,7 +96,7 @@ def recover(path: Path) -> None:
 
     Call it where `path` is missing. It also removes what is left of other killed processes in the same folder.
     """
-    target = path.resolve()
+    target = real_path(path)
     end = time.monotonic() + LONGEST_MOMENT
     while recover_all(target.parent) and not target.exists():
         if time.monotonic() > end:

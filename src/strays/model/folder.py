@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from strays.errors import ModelError, first_line
-from strays.files import read_steadily, recover, replace_folder
+from strays.files import read_steadily, real_path, recover, replace_folder
 
 FORMAT = "strays-model"
 # 2: the config has a hash of its own. Models of version 1, which strays 0.1 wrote, have none.
@@ -33,7 +33,7 @@ LARGEST_CONFIG = 2**20
 def save_folder(path: str | Path, config: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write a model folder; an older model there is replaced, anything else is left alone and refused."""
     check_target(path)
-    folder = Path(path).resolve()
+    folder = real_path(path)
     data = save({name: np.asarray(array, order="C") for name, array in arrays.items()})
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "arrays_sha256": hashlib.sha256(data).hexdigest()}
     whole = sealed(head | config)
@@ -119,8 +119,8 @@ def _plain_file(folder: Path, name: str) -> Path:
     """A file of the folder. Links inside are followed, as Kubernetes mounts volumes with them, others are refused."""
     if not (folder / name).exists():
         raise ModelError(f"{folder}: {name} is missing; expected a folder as `strays fit` writes it. Fit it again")
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()):
+    path = real_path(folder / name)
+    if not path.is_relative_to(real_path(folder)):
         raise ModelError(f"{folder}: {name} is a link to a file outside the folder; copy the file into the folder")
     if not path.is_file():
         raise ModelError(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from strays.errors import DataError, NoRowsError, Note
+from strays.files import real_path
 from strays.tables.encodings import MOST_BYTES, convert, encoding_of
 from strays.tables.formats import FOREIGN, ending_of
 from strays.tables.lines import Reading, row_table
@@ -63,10 +64,10 @@ def find_documents(folder: str, *, every: bool = False) -> Documents:
     names: list[str] = []
     skipped: dict[str, str] = {}
     damaged: dict[str, str] = {}
-    inside = Path(folder).resolve()
+    inside = real_path(folder)
     for name in visible_files(folder):
         path = Path(folder, name)
-        if not path.resolve().is_relative_to(inside):
+        if not real_path(path).is_relative_to(inside):
             skipped[name] = "a link out of the folder"
         elif not path.is_file():
             skipped[name] = "not a file"

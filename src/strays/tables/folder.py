@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from strays.errors import DataError, Note, UsageError
+from strays.files import real_path
 from strays.tables.delimiter import DELIMITERS, delimiter_note, find_delimiter, parse_delimiter
 from strays.tables.documents import is_document, state_of, visible_files
 from strays.tables.formats import EXPECTED, FOREIGN, FORMATS, checked_format, ending_of, format_of
@@ -112,9 +113,7 @@ def find_files(
                 raise UsageError(
                     f"{path}: is a folder of documents; omit {{delimiter}} and {{sheet}}", param=("delimiter", "sheet")
                 )
-            return InputFiles(
-                [InputFile(Path(path).resolve().name, path, DOCUMENTS, every_file=format == DOCUMENTS)], []
-            )
+            return InputFiles([InputFile(real_path(path).name, path, DOCUMENTS, every_file=format == DOCUMENTS)], [])
         told = {name: _format_in_folder(name, format) for name in names}
         found = [(name, str(Path(path, name)), format_) for name, format_ in told.items() if format_]
         ignored = [name for name, format_ in told.items() if not format_]

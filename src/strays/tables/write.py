@@ -22,7 +22,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from strays.errors import DataError, UsageError, first_line
-from strays.files import replace_file
+from strays.files import real_path, replace_file
 from strays.tables.delimiter import DELIMITERS
 from strays.tables.formats import format_of
 from strays.tables.safe_cells import disarm_for
@@ -100,7 +100,7 @@ def complete_file(path: str) -> Iterator[IO[bytes]]:
         raise DataError(f"{path}: is a folder; expected the name of a file")
     try:
         with replace_file(Path(path)) as file:
-            if Path(path).resolve().suffix == ".gz" and file.seekable():  # what a pipe or device gets is as it is
+            if real_path(path).suffix == ".gz" and file.seekable():  # what a pipe or device gets is as it is
                 with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
                     yield packed  # type: ignore[misc]
             else:

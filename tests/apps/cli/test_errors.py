@@ -181,3 +181,21 @@ def test_a_number_that_no_option_means(strays: Run, command: str, option: str, k
         assert ran.code == 2, number
         assert option in ran.err
         assert "Traceback" not in ran.err
+
+
+def test_links_in_a_circle_are_told_wherever_a_path_is_given(file: Path, tmp_path: Path, strays: Run) -> None:
+    circle = tmp_path / "circle"
+    circle.symlink_to(tmp_path / "back")
+    (tmp_path / "back").symlink_to(circle)
+    for call in (
+        ["score", file, "--model", circle, "--out", tmp_path / "out.csv"],
+        ["scan", circle, "--encoder", circle],
+        ["fit", file, "--model", circle / "m", "--encoder", circle],
+        ["info", circle],
+        ["review", circle, "--no-browser"],
+        ["serve", "--model", circle],
+    ):
+        ran = strays(*call)
+        assert ran.code in (1, 2), call
+        assert "circle" in ran.err
+        assert "Traceback" not in ran.err

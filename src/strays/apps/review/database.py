@@ -10,7 +10,7 @@ from pathlib import Path
 
 from strays.apps.review import sums
 from strays.errors import DataError, StraysError, first_line
-from strays.files import create
+from strays.files import create, real_path
 
 # The first format had no sums; a flipped bit must not turn one version into the other.
 FORMAT_VERSION, WITHOUT_SUMS = 2, 1
@@ -66,7 +66,7 @@ def connect(path: Path, mode: int = 0o600) -> sqlite3.Connection:
     with errors_in_words(path):
         if not path.exists():
             with suppress(FileExistsError):  # another process was faster
-                create(path.resolve(), mode).close()
+                create(real_path(path), mode).close()
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             _prepare(db, path)

@@ -16,7 +16,7 @@ from strays.detectors import detector_class
 from strays.encoders import Fetch, LoadedEncoder, load_encoder
 from strays.encoders.cut_texts import gather_cut_texts
 from strays.errors import DataError, ModelError, Note, StraysWarning, UsageError
-from strays.files import mode_like
+from strays.files import mode_like, real_path
 from strays.jobs.columns import NormalValues
 from strays.jobs.corpus import Corpus, read_corpus
 from strays.jobs.score import OpenProgress
@@ -36,7 +36,7 @@ def is_project(file: str) -> bool:
 def project_of(file: str, project: str | None) -> Path:
     """Where the project of a file is, or is to be."""
     if is_project(file):
-        if project is not None and Path(project).resolve() != Path(file).resolve():
+        if project is not None and real_path(project) != real_path(file):
             raise UsageError(
                 f"{file} is a project already; omit {{project}}, or name the file of texts instead", param="project"
             )
@@ -105,7 +105,7 @@ def open_desk(
             encoder=used.pinned.to_dict(),
             fingerprint=used.fingerprint,
             detector=base.info()["detector"]["name"] if base else detector or kept.get("detector", "auto"),
-            model=str(Path(model).resolve()) if model else kept.get("model"),
+            model=str(real_path(model)) if model else kept.get("model"),
         )
         learner = Learner(all_texts, X, used, store.settings()["detector"], base=base, random_state=seed)
         with progress("fitting"):

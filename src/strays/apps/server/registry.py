@@ -22,6 +22,7 @@ from strays.apps.server.metrics import Metrics
 from strays.apps.web.log import Log
 from strays.encoders import Encoder, LoadedEncoder
 from strays.errors import ModelError, StraysError, UsageError
+from strays.files import real_path
 from strays.model import TextOutlierDetector
 from strays.model.folder import ARRAYS, CONFIG
 
@@ -188,7 +189,7 @@ def named_folders(given: list[str]) -> dict[str, str]:
     for one in given:
         name, is_named, folder = one.partition("=")
         if not is_named or Path(one).is_dir():
-            name, folder = Path(one).resolve().name, one
+            name, folder = real_path(one).name, one
         if not name or not folder or len(name) > 100 or not name.isprintable():
             raise UsageError(f"{{model}} is {one!r:.200}; expected a folder, or NAME=FOLDER", param="model")
         if name in found:

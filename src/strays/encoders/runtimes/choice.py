@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from strays.encoders.bert_config import MODEL_TYPES
 from strays.encoders.cache import models_folder
 from strays.encoders.library_errors import without_torch
 from strays.encoders.pretrained import Pretrained
@@ -127,6 +128,6 @@ class RuntimeChoice:
         if not self._can_be_a_graph:
             raise EncoderError(
                 f"the encoder {name!r} is a {config.model_type}, which strays cannot run in int8 or on ONNX Runtime; "
-                f"expected one of {', '.join(onnx_graph.MODEL_TYPES)}. Omit {{precision}} and {{runtime}}",
+                f"expected one of {', '.join(MODEL_TYPES)}. Omit {{precision}} and {{runtime}}",
                 param=("precision", "runtime"),
             )

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from strays.encoders.bert_config import MODEL_TYPES
 from strays.encoders.runtimes import onnx_format
 from strays.encoders.settings import EncoderSettings, first_position
 
@@ -35,8 +36,6 @@ TOKENS = ("input_ids", "attention_mask")
 # The rows that words have in the model's own table: an input, since ONNX Runtime would copy a constant.
 TABLE = "embeddings.word_embeddings.weight"
 MICROSOFT = "com.microsoft"
-# RoBERTa's layers are BERT's.
-MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
 MASKED = -1e9
 # The lowest value of GELU is about -0.17; 16 steps below zero reach it, and the other 239 are for what is above.
 GELU_LOWEST, GELU_ZERO = 0.17, 16

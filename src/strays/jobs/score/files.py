@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from strays.encoders.cut_texts import gather_cut_texts
 from strays.errors import DataError, Note, UsageError
+from strays.files import real_path
 from strays.jobs.corpus import no_text
 from strays.jobs.score import rows
 from strays.jobs.score.job import Job
@@ -153,7 +154,7 @@ def _names_a_folder(out: str, source: str) -> bool:
 
 
 def _require_apart(source: str, out: str) -> None:
-    into, where = Path(out).resolve(), Path(source).resolve()
+    into, where = real_path(out), real_path(source)
     if into == where:
         raise UsageError(f"{out}: is the input itself; write to another place")
     if where in into.parents:

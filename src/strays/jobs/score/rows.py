@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from strays.encoders import Progress
 from strays.errors import DataError, UsageError
+from strays.files import real_path
 from strays.model.calibration import Threshold
 from strays.model.scores import RawScores, Scores
 from strays.tables import Table, in_order, open_writer, output_format
@@ -218,7 +219,7 @@ def check_output(table: Table, out: str, out_format: str | None = None, *, estim
     schema = scored_schema(table.schema, table.name, estimates=estimates)
     if out != "-" and Path(out).exists() and Path(table.name).exists() and Path(out).samefile(table.name):
         raise UsageError(f"{out}: is the input itself; write to another file")
-    if out != "-" and Path(table.name).is_dir() and Path(table.name).resolve() in Path(out).resolve().parents:
+    if out != "-" and Path(table.name).is_dir() and real_path(table.name) in real_path(out).parents:
         raise UsageError(f"{out}: is inside the input {table.name} and would become one of its files; write elsewhere")
     if out != "-" and not Path(out).absolute().parent.is_dir():
         raise DataError(f"{out}: there is no folder {Path(out).parent}; create it first")

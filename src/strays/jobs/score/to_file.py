@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 
 from strays.errors import DataError
+from strays.files import real_path
 from strays.jobs.score.chunks import DoneChunk, Key, ScoredChunk, require_scored, require_unchanged
 from strays.jobs.score.earlier import upgrade
 from strays.jobs.score.job import Job, no_rows, resumable
@@ -27,7 +27,7 @@ def score_to_file(job: Job) -> ScoreSummary:
     format = output_format(job.out, job.out_format)
     first = _tables_alike(job)
     schema = scored_schema(first.schema, first.name, estimates=job.model.estimates)
-    target = Path(job.out).resolve()
+    target = real_path(job.out)
     folder = target.with_name(f".{target.name}.strays")
     with ExitStack() as stack:
         manifest: Manifest | None = None
