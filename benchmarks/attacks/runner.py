@@ -282,7 +282,7 @@ def main(attack: type[Attack]) -> None:
     result = summarise(outcomes)
     if options.only is None:
         took = {"seed": options.seed, "minutes": round((time.perf_counter() - start) / 60, 1)}
-        on = {"machine": machine("pyarrow", "safetensors", "numpy", "torch", "transformers")}
+        on = {"machine": machine("pyarrow", "safetensors", "numpy", "onnxruntime", "tokenizers")}
         bound = {"memory_allowed": f"{made.allowance / 1e6:.0f} MB + {made.per_byte} x the files' size"}
         write_json(f"attacks_{attack.name}.json", result | bound | took | on)
     print(json.dumps(result["outcomes"]))
