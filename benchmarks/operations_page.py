@@ -65,7 +65,7 @@ calls failed, and memory went from {memory["first_third_mb"]:,.0f} to {memory["l
 the clients {refused} of {flood["calls"]:,} calls were refused with 429 and {failed(flood)} failed; right after,
 {after["clients"]} clients got {after["texts_per_second"]:,.0f} texts a second again. Of {answers["compared"]:,} answers
 {answers["swapped"]} were another text's: the largest difference to the offline score was
-{answers["largest_difference"]:.0e}, {answers["p_values_that_differ"]} p-values and {answers["flags_that_differ"]} flags
+{answers["largest_difference"]:.0g}, {answers["p_values_that_differ"]} p-values and {answers["flags_that_differ"]} flags
 differed. Calls of one short text cost more in HTTP than in scoring: send several in a call where you can."""
 
 
@@ -86,7 +86,7 @@ and a log that is read slowly, then for a minute not at all (`python -m benchmar
 {soak_table(server, desk)}
 
 Of {server["answers_compared"]:,} scores {server["answers_swapped"]} were another text's or another model's (largest
-difference to the offline score {server["largest_difference"]:.0e}). Of {saved:,} verdicts that the desk acknowledged
+difference to the offline score {server["largest_difference"]:.0g}). Of {saved:,} verdicts that the desk acknowledged
 {exported:,} are in its last export. The log dropped {server["log"]["dropped_as_counted"]:,} lines."""
 
 
