@@ -192,6 +192,8 @@ def test_an_install_is_small() -> None:
     assert pinned["environment_mb"] <= 650
     assert pinned["downloaded_mb"] + pinned["encoder_downloaded_mb"] <= 250
     assert abs(newest["environment_mb"] / pinned["environment_mb"] - 1) <= 0.1
+    told = f"An environment takes {round(pinned['environment_mb'], -1):.0f} MB"
+    assert told in (REPO / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_page_on_repeated_texts_is_that_of_the_rows_and_copies_cost_less_than_two_points() -> None:
