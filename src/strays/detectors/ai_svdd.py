@@ -14,7 +14,7 @@ You, Zhou, Yang and Fan, "Anomaly-Injected Deep Support Vector Data Description 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import ClassVar, Self
@@ -36,6 +36,8 @@ PAPER_SIZES = {
     "5.2-rct": (512, 256, 128),
     "5.3": (2048, 64, 64),
 }
+# From latents, signed weights and the unit of distances: the loss and its gradient by the latents.
+Gradient = Callable[[np.ndarray, np.ndarray, float], tuple[float, np.ndarray]]
 
 
 def bc_loss(z: np.ndarray, y: np.ndarray) -> float:
@@ -109,25 +111,26 @@ class AISVDD(SphereDetector):
     def _train(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         rng = generator(self.random_state)
         sign = self._signed_weights(y)
-        start = network.initial_weights([X.shape[1], self.hidden_size, self.latent_size], rng)
-        start = [w / np.linalg.norm(w) for w in start]
+        start = [w / np.linalg.norm(w) for w in self._start(X, rng)]
         # A product of unit-norm layers makes latents of about 1e-3 and gradients far below Adam's epsilon, which would
         # then stop all learning. Measuring the loss in units of its first value changes no minimum. The plain
         # gradient step of Eq. 7 keeps the loss as it is printed.
         before = network.spread(X[y >= 0], start, self.activation)
         unit = before if self.optimizer == "adam" else 1.0
         net = TrainableNetwork(start, network.ACTIVATIONS[self.activation])
+        rows = np.ascontiguousarray(X, np.float32)
+        gradient = self._gradient(net, rows, sign)
 
         def loss_of(z: np.ndarray, batch: np.ndarray) -> tuple[float, np.ndarray]:
-            return bc_gradient(z, self._signed_weights(y[batch]), unit)
+            return gradient(z, self._signed_weights(y[batch]), unit)
 
         def batches() -> Iterator[np.ndarray]:
-            return network.stratified_batches(y, self.batch_size, rng, reuse=self.anomaly_weight is not None)
+            return self._batches(y, rng)
 
         min_steps = self.min_steps if (y < 0).any() else 0
         self.loss_ = minimise(
             net,
-            np.ascontiguousarray(X, np.float32),
+            rows,
             loss_of,
             batches,
             self.learning_rate,
@@ -141,6 +144,20 @@ class AISVDD(SphereDetector):
         z = self._latents(X)
         self.center_ = network.weighted_center(z, sign.astype(np.float64))
         return self._settle(z, y, before)
+
+    # What the paper leaves open, each in one place: its studies say what the other choice gives.
+
+    def _start(self, X: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+        """Layers before the first step, of any norm."""
+        return network.initial_weights([X.shape[1], self.hidden_size, self.latent_size], rng)
+
+    def _batches(self, y: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """One pass over the rows."""
+        return network.stratified_batches(y, self.batch_size, rng, reuse=self.anomaly_weight is not None)
+
+    def _gradient(self, net: TrainableNetwork, rows: np.ndarray, sign: np.ndarray) -> Gradient:
+        """How the loss of a batch is taken: around the batch's own c*."""
+        return bc_gradient
 
     def _signed_weights(self, y: np.ndarray) -> np.ndarray:
         """The y_i of the formula: +1 for presumed normals, minus their share of the anomaly weight for anomalies."""

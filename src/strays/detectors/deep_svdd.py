@@ -88,26 +88,54 @@ class DeepSVDD(SphereDetector):
         rng = generator(self.random_state)
         seen = X[y >= 0]
         rows = np.ascontiguousarray(seen, np.float32)
-        sizes, slope = [X.shape[1], self.hidden_size, self.latent_size], network.ACTIVATIONS[self.activation]
-        encoder, decoder = network.initial_weights(sizes, rng), network.initial_weights(sizes[::-1], rng)
-
-        def batches() -> Iterator[np.ndarray]:
-            return network.stratified_batches(np.zeros(len(rows)), self.batch_size, rng, reuse=True)
-
-        def reconstruction_error(made: np.ndarray, batch: np.ndarray) -> tuple[float, np.ndarray]:
-            return mean_square(made - rows[batch], made.size)
-
-        both = TrainableNetwork(encoder + decoder, slope)
-        rate = self.learning_rate
-        self.reconstruction_ = minimise(both, rows, reconstruction_error, batches, rate, self.pretrain_epochs)
-        net = TrainableNetwork(both.weights[: len(encoder)], slope)
-        c = network.phi(rows, net.weights, self.activation).mean(axis=0, dtype=np.float64).astype(np.float32)
+        net = TrainableNetwork(self.pretrain(rows, rng), network.ACTIVATIONS[self.activation])
+        c = self._choose_center(network.phi(rows, net.weights, self.activation), rng).astype(np.float32)
         before = network.spread(seen, net.trained(), self.activation)
 
         def distance(z: np.ndarray, batch: np.ndarray) -> tuple[float, np.ndarray]:
             return mean_square(z - c, len(z))
 
-        self.loss_ = minimise(net, rows, distance, batches, rate, self.epochs, weight_decay=self.weight_decay)
+        self.loss_ = minimise(
+            net,
+            rows,
+            distance,
+            lambda: self._batches(rows, rng),
+            self.learning_rate,
+            self.epochs,
+            weight_decay=self.weight_decay,
+        )
         self.weights_ = net.trained()
         self.center_ = c.astype(np.float64)
         return self._settle(self._latents(X), y, before)
+
+    def pretrain(self, rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+        """The layers of an encoder that an auto-encoder learnt from float32 rows."""
+        sizes = [rows.shape[1], self.hidden_size, self.latent_size]
+        encoder, decoder = self._start(sizes, rng), self._start(sizes[::-1], rng)
+        both = TrainableNetwork(encoder + decoder, network.ACTIVATIONS[self.activation])
+
+        def reconstruction_error(made: np.ndarray, batch: np.ndarray) -> tuple[float, np.ndarray]:
+            return mean_square(made - rows[batch], made.size)
+
+        self.reconstruction_ = minimise(
+            both,
+            rows,
+            reconstruction_error,
+            lambda: self._batches(rows, rng),
+            self.learning_rate,
+            self.pretrain_epochs,
+        )
+        return both.weights[: len(encoder)]
+
+    def _batches(self, rows: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        return network.stratified_batches(np.zeros(len(rows)), self.batch_size, rng, reuse=True)
+
+    # What the paper leaves open, each in one place: its studies say what the other choice gives.
+
+    def _start(self, sizes: list[int], rng: np.random.Generator) -> list[np.ndarray]:
+        """Layers before the first step of pretraining."""
+        return network.initial_weights(sizes, rng)
+
+    def _choose_center(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The fixed centre, from the latents of the training rows after pretraining."""
+        return np.asarray(z.mean(axis=0, dtype=np.float64))

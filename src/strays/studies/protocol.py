@@ -144,11 +144,12 @@ def pollute(
     *,
     known: Sequence[str] | None = None,
     tested: Sequence[str] | None = None,
+    evenly: bool = True,
 ) -> Scenario:
     """Mix a share of anomalies (of the number of training normals) into train, and 5 % into dev and test.
 
-    They come in equal numbers from every class of anomalies, or only from the classes `known` in train and `tested` in
-    dev and test.
+    They come in equal numbers from every class of anomalies (unless `evenly` is false: from all their rows alike), or
+    only from the classes `known` in train and `tested` in dev and test.
     """
     key = _keys(corpus, seed)
     order = np.argsort(key, kind="stable")
@@ -162,13 +163,15 @@ def pollute(
         label = corpus.label[here]
         normals = here[label == corpus.spec.normal]
         wanted = round(part_share * len(normals))
-        anomalies = _evenly([here[label == name] for name in kinds or corpus.spec.anomalies], wanted)
+        names = kinds or corpus.spec.anomalies
+        classes = [here[label == name] for name in names] if evenly else [here[np.isin(label, names)]]
+        anomalies = _evenly(classes, wanted)
         if kinds is None:
             anomalies += _evenly([here[label == name] for name in corpus.spec.spare], wanted - len(anomalies))
         if len(anomalies) < wanted:
             raise DataError(
                 f"{corpus.spec.file}: split {split!r} has {len(anomalies)} anomalies to draw from "
-                f"({', '.join(kinds or corpus.spec.anomalies)}); {wanted} are wanted, {part_share:.0%} of its normals"
+                f"({', '.join(names)}); {wanted} are wanted, {part_share:.0%} of its normals"
             )
         parts[split] = _mixed(normals, np.array(anomalies, dtype=int), key)
     return Scenario(**parts)

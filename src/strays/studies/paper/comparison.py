@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strays.studies.corpora import LabelledCorpus
-from strays.studies.paper.methods import METHODS, ScoringEstimator, fit_and_score
-from strays.studies.paper.study import Cell, Compute, Setting, Study, check_same_texts, measure
+from strays.studies.paper.methods import METHODS
+from strays.studies.paper.study import Cell, Compute, Setting, Study, check_same_texts
+from strays.studies.paper.trained import check_same_settings, maker, runnable, settings_of, train_and_test
+from strays.studies.paper.tuning import tuned_settings
 from strays.studies.protocol import POLLUTIONS, Scenario, pollute, split_at_random
 from strays.studies.rows import Row
 
@@ -23,12 +25,16 @@ class Comparison(Study):
         self.pollutions = pollutions
 
     def cells(self, setting: Setting) -> list[Cell]:
-        """Seed by seed, so that time left is told well and a first table is there early."""
+        """Seed by seed, so that time left is told well and a first table is there early.
+
+        Tuned methods take part where the rows of the tuning are there.
+        """
+        methods = runnable(METHODS, tuned_settings(setting, self.name))
         return [
             {"study": self.name, "encoder": setting.encoder_name, "method": method, "pollution": p, "seed": seed}
             for seed in range(setting.runs)
             for p in self.pollutions
-            for method in METHODS
+            for method in methods
         ]
 
     def scenario(self, corpus: LabelledCorpus, pollution: float | None, seed: int) -> Scenario:
@@ -38,29 +44,28 @@ class Comparison(Study):
     def prepare(self, setting: Setting) -> Callable[[], Compute]:
         """Draw all scenarios; the work they share is encoding the rows they use."""
         corpus = setting.corpus(self.name)
-        draws = {(cell["pollution"], cell["seed"]) for cell in self.cells(setting)}
-        scenarios = {draw: self.scenario(corpus, *draw) for draw in draws}
+        scenarios = {(p, seed): self.scenario(corpus, p, seed) for p in self.pollutions for seed in range(setting.runs)}
         digests = {draw: scenario.digest(corpus) for draw, scenario in scenarios.items()}
         check_same_texts(self.file(setting), ("pollution", "seed"), digests)
-        # Without pollution all seeds train on the same rows: what no seed changes is fitted once.
-        unpolluted: dict[str, ScoringEstimator] = {}
+        check_same_settings(self.file(setting), setting, METHODS, tuned_settings(setting, self.name))
 
         def start() -> Compute:
             X = setting.embeddings(corpus, set().union(*(s.rows for s in scenarios.values())))
+            tuned = tuned_settings(setting, self.name)
 
             def compute(cell: Cell) -> Row:
-                name, draw = cell["method"], (cell["pollution"], cell["seed"])
-                train, test = scenarios[draw].train, scenarios[draw].test
-                method = METHODS[name]
-                if name in unpolluted and cell["pollution"] == 0:
-                    scores = unpolluted[name].anomaly_score(X[test.rows])
-                else:
-                    estimator = method.make(self.name, cell["seed"])
-                    y = train.y if method.sees_labels else None
-                    [scores] = fit_and_score(estimator, X[train.rows], y, X[test.rows])
-                    if cell["pollution"] == 0 and not method.random:
-                        unpolluted[name] = estimator
-                return {"scenario": digests[draw], **measure(test.y, scores)}
+                draw = (cell["pollution"], cell["seed"])
+                method = METHODS[cell["method"]]
+                [measured] = train_and_test(
+                    maker(method, self.name, tuned),
+                    X,
+                    scenarios[draw].train,
+                    [scenarios[draw].test],
+                    sees_labels=method.sees_labels,
+                    seed=cell["seed"],
+                    trainings=setting.trainings if method.random else 1,
+                )
+                return {"scenario": digests[draw], **settings_of(method, tuned), **measured}
 
             return compute
 

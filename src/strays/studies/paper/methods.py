@@ -32,22 +32,33 @@ class ScoringEstimator(Protocol):
         """One score for each row."""
 
 
+# From a study and a seed, and for networks settings to change: a new estimator.
+Make = Callable[..., ScoringEstimator]
+
+
+def of_paper(network: type[AISVDD] | type[DeepSVDD], **changed: Any) -> Make:
+    """A network with the numbers the paper chose for a study, but for those that are changed."""
+    return lambda study, seed, **settings: network.from_paper(study, seed).set_params(**changed, **settings)
+
+
 @dataclass(frozen=True)
 class Method:
     """One way to score.
 
     `printed` is what the paper's tables call it, nothing where they do not have it; `sees_labels` says whether it
-    is given the labels, `random` whether a seed changes it.
+    is given the labels, `random` whether a seed changes it. `grid` is the grid of the appendix whose winner's settings
+    it takes on.
 
     >>> METHODS["lof"].make("5.1", 0)
     LocalOutlierFactor()
     """
 
     title: str
-    make: Callable[[str, int], ScoringEstimator]
+    make: Make
     printed: str | None = None
     sees_labels: bool = False
     random: bool = True
+    grid: str | None = None
 
 
 METHODS = {
@@ -55,15 +66,24 @@ METHODS = {
     "oc-svm": Method("one-class SVM", lambda study, seed: OneClassSVM(), "OC-SVM", random=False),
     "isolation-forest": Method("isolation forest", lambda study, seed: IsolationForest(random_state=seed), "ISF"),
     "lof": Method("local outlier factor", lambda study, seed: LocalOutlierFactor(), "LOF", random=False),
-    "deep-svdd": Method(
-        "deep OC-SVDD, the paper's settings", lambda study, seed: DeepSVDD.from_paper(study, seed), "OC-SVDD"
+    "deep-svdd-tuned": Method(
+        "deep OC-SVDD, tuned here",
+        of_paper(DeepSVDD),
+        "OC-SVDD",
+        grid="deep-svdd",
     ),
-    "ai-svdd-paper": Method(
-        "AI-SVDD, the paper's settings", lambda study, seed: AISVDD.from_paper(study, seed), "AI-SVDD", sees_labels=True
+    "deep-svdd": Method("deep OC-SVDD, the paper's numbers", of_paper(DeepSVDD), "OC-SVDD"),
+    "ai-svdd-tuned": Method(
+        "AI-SVDD, tuned here",
+        of_paper(AISVDD),
+        "AI-SVDD",
+        sees_labels=True,
+        grid="ai-svdd-paper",
     ),
+    "ai-svdd-paper": Method("AI-SVDD, the paper's numbers", of_paper(AISVDD), "AI-SVDD", sees_labels=True),
     "ai-svdd-sgd": Method(
         "AI-SVDD, plain gradient steps",
-        lambda study, seed: AISVDD.from_paper(study, seed).set_params(optimizer="sgd"),
+        of_paper(AISVDD, optimizer="sgd"),
         sees_labels=True,
     ),
     "ai-svdd": Method("AI-SVDD, strays' settings", lambda study, seed: AISVDD(random_state=seed), sees_labels=True),

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from strays.errors import UsageError
 from strays.studies.paper.cases import CASES
+from strays.studies.paper.choices import Choices
 from strays.studies.paper.comparison import Comparison
+from strays.studies.paper.repeat import Repeat
 from strays.studies.paper.study import Study
 from strays.studies.paper.tuning import Tuning
 from strays.studies.paper.unseen import Unseen
@@ -28,6 +30,8 @@ def studies() -> dict[str, Study]:
         *CASES,
         *(Unseen(name) for name in names if name != "5.3"),
         *(Tuning(name) for name in names),
+        *(Choices(name) for name in names if name != "5.3"),
+        Repeat("5.1"),
     ]
     return {study.name: study for study in every}
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,13 @@ from strays.studies.rows import Row, RowFile
 Cell = dict[str, Any]
 Compute = Callable[[Cell], Row]
 Progress = Callable[[str], AbstractContextManager[Callable[[int, int | None], None]]]
+# How often a method that has a seed is trained in every run: one training alone says little of an unstable method.
+TRAININGS = 5
 # The true positive rates at which rows keep the ROC curve.
 ROC_GRID = np.linspace(0, 1, 51)
+METRICS = ("map", "recall_at_5", "auc", "fpr_at_80_tpr")
+# What a row says of overfitting: the normals' median squared distance to the centre, in the test set over training.
+TEST_TO_TRAIN = "test_to_train"
 
 
 def no_progress(what: str) -> AbstractContextManager[Callable[[int, int | None], None]]:
@@ -37,7 +43,9 @@ def no_progress(what: str) -> AbstractContextManager[Callable[[int, int | None],
 
 @dataclass(frozen=True)
 class Setting:
-    """What a study runs with: the folder of rows, the folder of corpora, the encoder, and how many seeds.
+    """What a study runs with: the folder of rows, the folder of corpora, the encoder, and how many runs.
+
+    A run draws its own anomalies; `trainings` is how often it trains a method that has a seed.
 
     >>> Setting(Path("rows"), data="corpora").runs
     5
@@ -47,6 +55,7 @@ class Setting:
     data: str | None = None
     encoder: LoadedEncoder | None = None
     runs: int = RUNS
+    trainings: int = TRAININGS
     progress: Progress = no_progress
 
     @property
@@ -168,10 +177,9 @@ def measure(y: np.ndarray, scores: np.ndarray) -> Row:
     # At a rate the curve reaches by a vertical rise, the lowest false positive rate counts.
     rising = np.maximum.accumulate(roc.tpr + 1e-12 * np.arange(len(roc.tpr)))
     fpr = np.interp(ROC_GRID, rising, roc.fpr)
-    # A network that collapsed scores all rows alike.
-    collapsed = {"collapsed": True} if np.ptp(scores) == 0 else {}
     return {
-        **collapsed,
+        # A network that collapsed scores all rows alike.
+        **({"collapsed": 1} if np.ptp(scores) == 0 else {}),
         "n": result.n,
         "n_anomalies": result.n_anomalies,
         "map": round(result.map, 6),
@@ -180,6 +188,23 @@ def measure(y: np.ndarray, scores: np.ndarray) -> Row:
         "fpr_at_80_tpr": round(result.fpr_at_80_tpr, 6),
         "roc_fpr": [round(float(value), 4) for value in fpr],
     }
+
+
+def joined(measured: list[Row]) -> Row:
+    """One row of several trainings: their mean, and in `spread` their deviations; of one training just its figures."""
+    if len(measured) == 1:
+        return measured[0]
+    first = measured[0]
+    row: Row = {"trainings": len(measured), "n": first["n"], "n_anomalies": first["n_anomalies"]}
+    if n_collapsed := sum(one.get("collapsed", False) for one in measured):
+        row["collapsed"] = n_collapsed
+    for name in METRICS:
+        row[name] = round(fmean(one[name] for one in measured), 6)
+    row["spread"] = {name: round(pstdev(one[name] for one in measured), 6) for name in METRICS}
+    if of_those := [one[TEST_TO_TRAIN] for one in measured if TEST_TO_TRAIN in one]:
+        row[TEST_TO_TRAIN] = round(fmean(of_those), 4)
+    curves = np.mean([one["roc_fpr"] for one in measured], axis=0)
+    return row | {"roc_fpr": [round(float(value), 4) for value in curves]}
 
 
 def without_curve(measured: Row) -> Row:

@@ -85,3 +85,15 @@ def is_printed(row: Row, corpus: str) -> bool:
     """Whether a setting is the one the paper chose for a corpus."""
     preset = PRESETS[row["method"]](corpus, 0).get_params()
     return all(row[name] is None or row[name] == preset[name] for name in PARAMETERS)
+
+
+def tuned_settings(setting: Setting, corpus: str) -> dict[str, dict[str, float]]:
+    """For each grid that was searched whole with this encoder: the settings of its winner."""
+    study = Tuning(corpus)
+    rows = [row for row in study.file(setting).read() if row["encoder"] == setting.encoder_name]
+    found = {}
+    for method in GRIDS:
+        order = ranked(rows, method)
+        if len(order) == sum(cell["method"] == method for cell in study.cells(setting)):
+            found[method] = {name: order[0][name] for name in PARAMETERS if order[0][name] is not None}
+    return found

@@ -10,12 +10,16 @@ from collections.abc import Callable
 from itertools import product
 
 from strays.studies.corpora import CORPORA, LabelledCorpus
-from strays.studies.paper.methods import CLASSIFIERS, METHODS, fit_and_score
-from strays.studies.paper.study import Cell, Compute, Setting, Study, check_same_texts, measure, without_curve
+from strays.studies.paper.methods import CLASSIFIERS, METHODS
+from strays.studies.paper.study import Cell, Compute, Setting, Study, check_same_texts, without_curve
+from strays.studies.paper.trained import check_same_settings, maker, runnable, settings_of, train_and_test
+from strays.studies.paper.tuning import tuned_settings
 from strays.studies.protocol import POLLUTIONS, Scenario, pollute
 from strays.studies.rows import Row
 
-METHODS_COMPARED = {name: METHODS[name] for name in ("centroid", "ai-svdd-paper", "ai-svdd")} | CLASSIFIERS
+METHODS_COMPARED = {
+    name: METHODS[name] for name in ("centroid", "ai-svdd-tuned", "ai-svdd-paper", "ai-svdd")
+} | CLASSIFIERS
 
 
 class Unseen(Study):
@@ -36,6 +40,7 @@ class Unseen(Study):
     def cells(self, setting: Setting) -> list[Cell]:
         """Seed by seed; without known anomalies there is nothing to compare."""
         kinds = CORPORA[self.corpus].anomalies
+        methods = runnable(METHODS_COMPARED, tuned_settings(setting, self.corpus))
         return [
             {
                 "study": self.name,
@@ -45,39 +50,40 @@ class Unseen(Study):
                 "pollution": p,
                 "seed": seed,
             }
-            for seed, kind, p, method in product(range(setting.runs), kinds, POLLUTIONS[1:], METHODS_COMPARED)
+            for seed, kind, p, method in product(range(setting.runs), kinds, POLLUTIONS[1:], methods)
         ]
 
     def prepare(self, setting: Setting) -> Callable[[], Compute]:
         """Draw all scenarios; the work they share is encoding the rows they use."""
         corpus = setting.corpus(self.corpus)
-        draws = dict.fromkeys((cell["known"], cell["pollution"], cell["seed"]) for cell in self.cells(setting))
+        draws = product(CORPORA[self.corpus].anomalies, POLLUTIONS[1:], range(setting.runs))
         scenarios = {draw: _tests(corpus, *draw) for draw in draws}
         digests = {
             draw: "-".join(scenario.digest(corpus) for scenario in tests.values()) for draw, tests in scenarios.items()
         }
         check_same_texts(self.file(setting), ("known", "pollution", "seed"), digests)
+        check_same_settings(self.file(setting), setting, METHODS_COMPARED, tuned_settings(setting, self.corpus))
 
         def start() -> Compute:
             used = set().union(*(scenario.rows for tests in scenarios.values() for scenario in tests.values()))
             X = setting.embeddings(corpus, used)
+            tuned = tuned_settings(setting, self.corpus)
 
             def compute(cell: Cell) -> Row:
                 draw = cell["known"], cell["pollution"], cell["seed"]
                 tests = scenarios[draw]
-                train = tests["seen"].train
                 method = METHODS_COMPARED[cell["method"]]
-                scores = fit_and_score(
-                    method.make(self.corpus, cell["seed"]),
-                    X[train.rows],
-                    train.y if method.sees_labels else None,
-                    *(X[scenario.test.rows] for scenario in tests.values()),
+                measured = train_and_test(
+                    maker(method, self.corpus, tuned),
+                    X,
+                    tests["seen"].train,
+                    [scenario.test for scenario in tests.values()],
+                    sees_labels=method.sees_labels,
+                    seed=cell["seed"],
+                    trainings=setting.trainings if method.random else 1,
                 )
-                measured = {
-                    name: without_curve(measure(scenario.test.y, test_scores))
-                    for (name, scenario), test_scores in zip(tests.items(), scores, strict=True)
-                }
-                return {"scenario": digests[draw], **measured}
+                found = dict(zip(tests, map(without_curve, measured), strict=True))
+                return {"scenario": digests[draw], **settings_of(method, tuned), **found}
 
             return compute
 
