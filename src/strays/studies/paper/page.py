@@ -6,14 +6,17 @@ What a person wrote is in page.md beside this file, in sections; what the rows s
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from strays.errors import UsageError
-from strays.studies.paper import duels, findings, tables
+from strays.studies.paper import details, duels, findings, tables
 from strays.studies.paper.figures import figures_of, save, style
-from strays.studies.paper.summary import RowsByStudy, interval
+from strays.studies.paper.registry import titles
+from strays.studies.paper.sketches import INSIDE, SKETCHES, motivation
+from strays.studies.paper.summary import ResultTable, RowsByStudy, interval, of_kind
 from strays.studies.rows import Row
 
 
@@ -35,47 +38,85 @@ def write_page(every: RowsByStudy, path: str) -> None:
     notes = page.with_suffix(".notes.md")
     folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
-    for study, rows in every.items():
-        for name, draw in figures_of(study, rows).items():
-            save(draw, folder / f"{name}.svg")
+    for name, draw in all_figures(every).items():
+        save(draw, folder / f"{name}.svg")
     own = notes.read_text(encoding="utf-8") if notes.exists() else ""
     page.write_text(render(every, folder.name, own), encoding="utf-8")
 
 
+def all_figures(every: RowsByStudy) -> dict[str, Callable[[], Any]]:
+    """File name (without suffix) -> a function that draws it, for the whole page."""
+    of_rows = {name: draw for study, rows in every.items() for name, draw in figures_of(study, rows).items()}
+    return {**SKETCHES, **of_rows}
+
+
 def render(every: RowsByStudy, folder: str, notes: str = "") -> str:
-    """The page's Markdown; figures are linked from the folder, and notes on the rows follow the findings."""
+    """The page's Markdown; figures are linked from the folder, and notes on the rows come last."""
     section = _sections()
-    compared = {study: rows for study, rows in every.items() if study.startswith("5.")}
-    unseen = [study for study in every if study.startswith("unseen-")]
-    against = {study.removeprefix("unseen-"): every[study] for study in unseen}
-    tuned = [study for study in every if study.startswith("tuning-")]
 
     def fill(name: str, study: str = "", **words: Any) -> str:
         if study:
-            rows = every[study]
-            words |= {"study": study, "figures": _figures(study, rows, folder), "tables": _tables(study, rows)}
+            words |= {"study": study, "figures": _figures(study, every, folder), "tables": _tables(study, every)}
         return section[name].substitute(words)
 
+    def studies(kind: str) -> list[str]:
+        return [study for study in every if study.startswith(kind)]
+
+    compared = {study: every[study] for study in studies("5.")}
+    against = of_kind(every, "unseen")
     parts = [fill("intro")]
     if lines := findings.sentences(compared, against):
-        parts.append(fill("findings", findings="\n".join(f"- {line}" for line in lines)))
-    if notes:
-        parts.append(notes)
-    parts += [fill("comparison", study) for study in compared]
+        parts.append(fill("findings", findings=_bullets(lines)))
+    if main := tables.main_table(every):
+        named = "; ".join(f"{study} {_what(study)}" for study in compared)
+        parts.append(fill("main", tables=main.to_markdown(), studies=named))
+        parts.append(fill("claims", tables=_joined([findings.claims(compared), findings.statements(compared)])))
+    for name, words in (("figure-1", _missed()), ("figure-2", {})):
+        parts.append(fill(name, figure=_link(name, folder), **words))
     if compared:
-        verdicts = [findings.claims(compared).to_markdown(), findings.statements(compared).to_markdown()]
-        parts.append(fill("claims", tables="\n".join(verdicts)))
-    cases = [study for study in every if study.startswith("case-")]
-    if cases:
+        parts.append(fill("studies"))
+    parts += [fill("comparison", study, title=_what(study)) for study in compared]
+    if other_ways := details.other_ways(every):
+        parts.append(fill("choices", tables=_joined(details.choices(other_ways))))
+    parts += _repeat(every, fill)
+    if studies("tuning-"):
+        parts.append(fill("tuning", tables=details.searched(every).to_markdown()))
+    if studies("case-"):
         parts.append(fill("cases"))
-    parts += [fill(study, study, **_case_figures(study, every[study])) for study in cases]
+    parts += [fill(study, study, **_case_figures(study, every[study])) for study in studies("case-")]
     if against:
-        lists = [duels.duel_table(against, method).to_markdown() for method in ("ai-svdd", "ai-svdd-paper")]
-        details = [_figures(study, every[study], folder) + _tables(study, every[study]) for study in unseen]
-        parts.append(fill("unseen", tables="\n".join(lists), details="\n".join(details)))
-    if tuned:
-        parts.append(fill("tuning", tables="\n".join(_tables(study, every[study]) for study in tuned)))
-    return "\n".join(part.rstrip() + "\n" for part in parts)
+        lists = [duels.duel_table(against, method) for method in ("ai-svdd-tuned", "ai-svdd-paper", "ai-svdd")]
+        own = [_figures(study, every, folder) + _tables(study, every) for study in studies("unseen-")]
+        parts.append(fill("unseen", tables=_joined([table for table in lists if table.rows]), details="\n".join(own)))
+    parts += [fill("differs"), notes]
+    return "\n".join(part.rstrip() + "\n" for part in parts if part)
+
+
+def _repeat(every: RowsByStudy, fill: Callable[..., str]) -> list[str]:
+    """The section on whether rows repeat, where there is anything to say."""
+    found = [rerun for rows in of_kind(every, "repeat").values() for rerun in details.reruns(rows)]
+    spread = details.spread(every)
+    parts = []
+    if found or spread:
+        tables_of_spread = _joined([spread] if spread else [])
+        parts.append(fill("repeat", trainings=details.trainings_sentence(every), tables=tables_of_spread))
+    if found:
+        sentences = _bullets(details.repeat_sentences(found))
+        parts.append(fill("reruns", sentences=sentences, table=details.repeat(found).to_markdown()))
+    return parts
+
+
+def _what(study: str) -> str:
+    """What a comparison is of: its title without the number of its table."""
+    return titles()[study].partition(": ")[2]
+
+
+def _missed() -> dict[str, str]:
+    """The figures that the words about Figure 1 mention."""
+    sketch = motivation()
+    by = {"without": "without labels", "with_labels": "with labels", "classifier": "classifier"}
+    missed = {name: f"{sketch.missed(of)}" for name, of in by.items()}
+    return {**missed, "unseen": f"{len(sketch.unseen)}", "inside": f"{100 * INSIDE:g} %"}
 
 
 def _sections() -> dict[str, Template]:
@@ -85,12 +126,24 @@ def _sections() -> dict[str, Template]:
     return {name: Template(body) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-def _tables(study: str, rows: list[Row]) -> str:
-    return "\n".join(table.to_markdown() for table in tables.tables_of(study, rows))
+def _joined(several: list[ResultTable]) -> str:
+    return "\n".join(table.to_markdown() for table in several)
 
 
-def _figures(study: str, rows: list[Row], folder: str) -> str:
-    return "".join(f"![{name.replace('-', ' ')}]({folder}/{name}.svg)\n\n" for name in figures_of(study, rows))
+def _bullets(lines: list[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _tables(study: str, every: RowsByStudy) -> str:
+    return _joined(tables.tables_of(study, every))
+
+
+def _figures(study: str, every: RowsByStudy, folder: str) -> str:
+    return "".join(f"{_link(name, folder)}\n\n" for name in figures_of(study, every[study]))
+
+
+def _link(name: str, folder: str) -> str:
+    return f"![{name.replace('-', ' ')}]({folder}/{name}.svg)"
 
 
 def _case_figures(study: str, rows: list[Row]) -> dict[str, str]:

@@ -48,7 +48,9 @@ def run_studies(
         setting.corpus(corpus)
     # All studies draw before the first one works: a mistake in the last must not show after hours.
     prepared = [(study, prepare_study(study, setting)) for study in wanted]
-    tables = {study.name: tables_of(study.name, run_study(study, setting, start)) for study, start in prepared}
+    for study, start in prepared:
+        run_study(study, setting, start)
+    every = read_all(out)
     if page:
-        write_page(read_all(out), page)
-    return tables
+        write_page(every, page)
+    return {study.name: tables_of(study.name, every) for study in wanted}

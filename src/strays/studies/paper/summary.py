@@ -39,6 +39,15 @@ class ResultTable:
         return "\n".join([f"**{self.title}**", "", *("| " + " | ".join(line) + " |" for line in lines), ""])
 
 
+def of_kind(every: RowsByStudy, kind: str) -> RowsByStudy:
+    """The rows of the studies NAME-CORPUS of one name, by corpus.
+
+    >>> of_kind({"tuning-5.1": [{"auc": 0.9}], "5.1": []}, "tuning")
+    {'5.1': [{'auc': 0.9}]}
+    """
+    return {name.removeprefix(f"{kind}-"): rows for name, rows in every.items() if name.startswith(f"{kind}-")}
+
+
 def where(rows: Iterable[Row], **wanted: object) -> list[Row]:
     """The rows with the given values, by seed or draw."""
     found = [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
@@ -65,6 +74,19 @@ def interval(differences: Sequence[float]) -> tuple[float, float]:
     if n == 1:
         return differences[0], float("inf")
     return float(np.mean(differences)), float(t.ppf(0.975, n - 1) * np.std(differences, ddof=1) / np.sqrt(n))
+
+
+def points(differences: Sequence[float]) -> str:
+    """Mean difference in percentage points with its 95 % interval, and an arrow where the interval leaves out zero.
+
+    >>> points([0.010, 0.011, 0.012])
+    '+1.1 ± 0.2 ▲'
+    """
+    mean, half_width = interval(differences)
+    if half_width == float("inf"):
+        return f"{100 * mean:+.1f}"
+    arrow = "" if abs(mean) <= half_width else " ▲" if mean > 0 else " ▼"
+    return f"{100 * mean:+.1f} ± {100 * half_width:.1f}{arrow}"
 
 
 def share(p: float) -> str:

@@ -4,39 +4,100 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from itertools import product
-from statistics import fmean, pstdev
+from statistics import fmean
 
-from strays.studies.paper import printed
-from strays.studies.paper.cases import OBJECTIVES
+from strays.studies.paper import details, printed
+from strays.studies.paper.case_tables import CASE_TABLES
 from strays.studies.paper.methods import METHODS
-from strays.studies.paper.summary import TITLES, ResultTable, percent, share, values, where
-from strays.studies.paper.tuning import GRIDS, PARAMETERS, is_printed, ranked
+from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, percent, share, values, where
+from strays.studies.paper.tuning import GRIDS, PARAMETERS, PRESETS, is_printed, ranked
 from strays.studies.paper.unseen import METHODS_COMPARED
+from strays.studies.protocol import POLLUTIONS
 from strays.studies.rows import Row
 
 # Settings of a grid that are shown from its top.
 BEST = 3
+COLUMNS = ("method", "settings", "by")
+# A line of the main table that has no rows yet: the paper leaves its encoder as it is.
+NEXT = "AI-SVDD, encoder trained on the BC-Loss"
+
+
+def main_table(every: RowsByStudy) -> ResultTable | None:
+    """MAP / AUC of the two networks at the lowest and the highest p of every comparison, printed and ours."""
+    compared = {study: rows for study, rows in every.items() if study.startswith("5.")}
+    columns = [
+        (study, encoder, p)
+        for study, rows in compared.items()
+        for encoder in values(rows, "encoder")[:1]
+        for p in sorted({values(rows, "pollution")[0], values(rows, "pollution")[-1]}, key=lambda p: p or 0)
+    ]
+
+    def paper(method: str) -> list[str]:
+        cells = []
+        for study, _, p in columns:
+            place = POLLUTIONS.index(p) if p in POLLUTIONS else 0
+            found = printed.TABLES[study][method]
+            cells.append(" / ".join(found[metric][place].split()[0] for metric in ("map", "auc")))
+        return cells
+
+    def ours(name: str) -> list[str]:
+        cells = []
+        for study, encoder, p in columns:
+            rows = where(compared[study], encoder=encoder, pollution=p, method=name)
+            means = (f"{100 * fmean(row[metric] for row in rows):.1f}" for metric in ("map", "auc") if rows)
+            cells.append(" / ".join(means))
+        return cells
+
+    lines = []
+    for name in ("deep-svdd-tuned", "deep-svdd", "ai-svdd-tuned", "ai-svdd-paper", "ai-svdd"):
+        title, _, settings = TITLES[name].partition(", ")
+        if name in ("deep-svdd-tuned", "ai-svdd-tuned"):
+            lines.append([title, "printed in the paper", *paper(METHODS[name].printed or "")])
+        if any(cells := ours(name)):
+            lines.append([title, settings, *cells])
+    title, _, settings = NEXT.partition(", ")
+    lines.append([title, settings, *["not run yet"] * len(columns)])
+    header = [f"{study}" + ("" if p is None else f", p = {share(p)}") for study, _, p in columns]
+    encoders = {encoder: [study for study, own, _ in columns if own == encoder] for _, encoder, _ in columns}
+    words = "; ".join(f"encoder {name} for {', '.join(dict.fromkeys(own))}" for name, own in encoders.items())
+    return ResultTable(f"MAP / AUC, {words}", ["method", "settings", *header], lines) if columns else None
 
 
 def comparison(study: str, rows: list[Row]) -> list[ResultTable]:
-    """One table for each metric, the paper's figures above ours; 5.3, which has no pollution, in one table."""
+    """The settings, then one table for each metric, the paper's figures above ours; 5.3 has one table for all."""
     pollutions = values(rows, "pollution")
     if pollutions == [None]:
-        return [_splits(study, rows)]
+        return [_settings(study, rows), _splits(study, rows)]
     return [
+        _settings(study, rows),
         *(_over_pollution(study, rows, metric, pollutions) for metric in printed.METRICS),
         _false_alarms(study, where(rows, pollution=pollutions[-1]), pollutions[-1]),
     ]
 
 
+def _settings(study: str, rows: list[Row]) -> ResultTable:
+    """The numbers behind "tuned here" and "the paper's numbers"."""
+    lines = []
+    for name, method in METHODS.items():
+        title, _, settings = method.title.partition(", ")
+        if name in PRESETS:
+            lines.append([title, settings, "", details.setting_words(PRESETS[name](study, 0).get_params())])
+        for encoder in values(rows, "encoder") if method.grid else ():
+            if own := where(rows, method=name, encoder=encoder):
+                lines.append([title, settings, encoder, details.setting_words(own[0]["settings"])])
+    header = ["method", "settings", "encoder", "hidden / latent / batch size, weight decay"]
+    return ResultTable("Settings of the networks", header, lines)
+
+
 def _over_pollution(study: str, rows: list[Row], metric: str, pollutions: list[float]) -> ResultTable:
     def paper(method: str) -> list[str]:
-        return printed.TABLES[study][method][metric]
+        found = printed.TABLES[study][method][metric]
+        return [found[POLLUTIONS.index(p)] for p in pollutions]
 
     def ours(found: list[Row]) -> list[str]:
         return [percent([row[metric] for row in where(found, pollution=p)]) for p in pollutions]
 
-    header = ["method", "by", *(f"p = {share(p)}" for p in pollutions)]
+    header = [*COLUMNS, *(f"p = {share(p)}" for p in pollutions)]
     return ResultTable(printed.METRICS[metric], header, _lines(rows, printed.TABLES[study], paper, ours))
 
 
@@ -50,7 +111,7 @@ def _false_alarms(study: str, rows: list[Row], pollution: float) -> ResultTable:
         return [percent([row["fpr_at_80_tpr"] for row in found])]
 
     title = f"False positive rate at 80 % true positive rate, p = {share(pollution)}"
-    return ResultTable(title, ["method", "by", "FPR"], _lines(rows, told, paper, ours))
+    return ResultTable(title, [*COLUMNS, "FPR"], _lines(rows, told, paper, ours))
 
 
 def _splits(study: str, rows: list[Row]) -> ResultTable:
@@ -62,7 +123,7 @@ def _splits(study: str, rows: list[Row]) -> ResultTable:
     def ours(found: list[Row]) -> list[str]:
         return [percent([row[metric] for row in found]) for metric in metrics]
 
-    header = ["method", "by", *metrics.values()]
+    header = [*COLUMNS, *metrics.values()]
     return ResultTable("Random splits", header, _lines(rows, printed.TABLES[study], paper, ours))
 
 
@@ -72,63 +133,18 @@ def _lines(
     paper: Callable[[str], list[str]],
     ours: Callable[[list[Row]], list[str]],
 ) -> list[list[str]]:
-    """For each method the paper's line, where it has one, and a line for each encoder."""
+    """The paper's line above the first of the methods it stands for, and a line for each method and encoder."""
     lines = []
+    left = set(in_paper)
     for name, method in METHODS.items():
-        if method.printed and method.printed in in_paper and where(rows, method=name):
-            lines.append([method.title, f"paper: {method.printed}", *paper(method.printed)])
+        title, _, settings = method.title.partition(", ")
+        if method.printed in left and where(rows, method=name):
+            left.remove(method.printed)
+            lines.append([title, "", f"paper: {method.printed}", *paper(method.printed)])
         for encoder in values(rows, "encoder"):
             if found := where(rows, method=name, encoder=encoder):
-                lines.append([method.title, f"strays, {encoder}", *ours(found)])
+                lines.append([title, settings, f"strays, {encoder}", *ours(found)])
     return lines
-
-
-def case_1(rows: list[Row]) -> ResultTable:
-    """The closed forms against gradient descent."""
-    worst = {name: max(row[name] for row in rows) for name in ("eq1_error", "eq3_norm")}
-    gap = max(row["eq4_loss"] - row["eq4_least"] for row in rows)
-    least = min(row["eq3_least_eigenvalue"] for row in rows)
-    return ResultTable(
-        f"Gradient descent against the closed forms, worst of {len(rows)} draws",
-        ["objective", "what theory says", "what is left of the difference"],
-        [
-            ["Eq. 1", "W = (2/n X'X + λI)⁻¹ (2/n X'1c')", f"relative error {worst['eq1_error']:.1e}"],
-            ["Eq. 3", f"W = 0: least eigenvalue {least:.2f} > 0", f"norm of W {worst['eq3_norm']:.1e}"],
-            ["Eq. 4", "loss = least eigenvalue of the covariance", f"loss above it by at most {gap:.1e}"],
-        ],
-    )
-
-
-def case_2(rows: list[Row]) -> ResultTable:
-    """The printed sizes and ratios beside those of many draws."""
-    lines = []
-    for name, title in OBJECTIVES.items():
-        line = [title]
-        for field, paper in zip(("size", "ratio"), printed.CASE_2.get(name, ("", "")), strict=True):
-            drawn = [row[name][field] for row in rows]
-            above = f"{fmean(value >= paper for value in drawn):.0%}" if paper else ""
-            line += [f"{paper}", f"{fmean(drawn):.2f} ({pstdev(drawn):.2f})", above]
-        lines.append(line)
-    return ResultTable(
-        f"{len(rows)} draws: mean (deviation), and the share of draws at or above the printed figure",
-        ["objective", "size, paper", "size", "at or above", "ratio, paper", "ratio", "at or above"],
-        lines,
-    )
-
-
-def case_3(rows: list[Row]) -> ResultTable:
-    """How far each centre is from the truth."""
-    names = {
-        "blind": "mean of all points (Eq. 4, red)",
-        "blind_without_anomalies": "mean of the points labelled normal",
-        "taught": "with labels (Eq. 5, purple)",
-    }
-    lines = [
-        [title, f"{fmean(drawn):.1f} ({pstdev(drawn):.1f})"]
-        for name, title in names.items()
-        if (drawn := [row[name] for row in rows])
-    ]
-    return ResultTable(f"Distance from the true centre, {len(rows)} draws", ["centre", "mean (deviation)"], lines)
 
 
 def tuning(corpus: str, rows: list[Row]) -> list[ResultTable]:
@@ -151,7 +167,7 @@ def tuning(corpus: str, rows: list[Row]) -> list[ResultTable]:
             for i in sorted(places)
         ]
         header = ["place by AUC", *(name.replace("_", " ") for name in names), "dev AUC", "dev MAP"]
-        title = f"{corpus}, {TITLES[method].partition(',')[0]}: {len(settings)} settings, encoder {encoder}"
+        title = f"{corpus}, {details.NETWORKS[method]}: {len(settings)} settings, encoder {encoder}"
         tables.append(ResultTable(title, header, lines))
     return tables
 
@@ -179,13 +195,20 @@ def unseen(corpus: str, rows: list[Row]) -> list[ResultTable]:
     return tables
 
 
-def tables_of(study: str, rows: list[Row]) -> list[ResultTable]:
-    """All tables of one study."""
+def tables_of(study: str, every: RowsByStudy) -> list[ResultTable]:
+    """All tables of one study; choices stand beside the rows of their comparison."""
+    rows = every.get(study, [])
     kind, _, corpus = study.partition("-")
+    if not rows:
+        return []
     if kind == "case":
-        return [{"1": case_1, "2": case_2, "3": case_3}[corpus](rows)]
+        return [CASE_TABLES[study](rows)]
     if kind == "tuning":
-        return tuning(corpus, rows)
+        return [details.searched({study: rows}), *tuning(corpus, rows)]
     if kind == "unseen":
         return unseen(corpus, rows)
+    if kind == "choices":
+        return details.choices(details.other_ways({study: rows, corpus: every.get(corpus, [])}))
+    if kind == "repeat":
+        return [details.repeat(details.reruns(rows))]
     return comparison(study, rows)

@@ -77,8 +77,9 @@ class Tuning(Study):
 
 
 def ranked(rows: list[Row], method: str) -> list[Row]:
-    """The settings of a method, the highest AUC on the dev set first."""
-    return sorted((row for row in rows if row["method"] == method), key=lambda row: -row["auc"])
+    """The settings of a method, the highest AUC on the dev set first, of equal ones the smaller setting."""
+    own = (row for row in rows if row["method"] == method)
+    return sorted(own, key=lambda row: (-row["auc"], *(row[name] or 0 for name in PARAMETERS)))
 
 
 def is_printed(row: Row, corpus: str) -> bool:
