@@ -11,7 +11,11 @@ In the order in which one imports the other:
     summary.py      rows to means, intervals and tables of text
     details.py, case_tables.py, tables.py    the tables of each study
     duels.py        AI-SVDD against classifiers
-    findings.py     which of the paper's claims hold
+    trends.py       what pollution does to each method
+    evidence.py     figures and their differences, run by run; what the paper prints of the same
+    rules.py, parts.py    what a 95 % interval says of a part of a statement
+    kinds.py, statements.py    what the paper says, as data
+    judgement.py, claims.py    which of its statements hold
     figures.py      the figures of each study
     sketches.py     Figures 1 and 2, which need no rows
     page.py         docs/paper.md, from page.md and all of these

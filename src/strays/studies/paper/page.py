@@ -12,7 +12,7 @@ from string import Template
 from typing import Any
 
 from strays.errors import UsageError
-from strays.studies.paper import details, duels, findings, tables
+from strays.studies.paper import claims, details, duels, tables, trends
 from strays.studies.paper.figures import figures_of, save, style
 from strays.studies.paper.registry import titles
 from strays.studies.paper.sketches import INSIDE, SKETCHES, motivation
@@ -65,12 +65,12 @@ def render(every: RowsByStudy, folder: str, notes: str = "") -> str:
     compared = {study: every[study] for study in studies("5.")}
     against = of_kind(every, "unseen")
     parts = [fill("intro")]
-    if lines := findings.sentences(compared, against):
+    if lines := claims.in_short(every):
         parts.append(fill("findings", findings=_bullets(lines)))
     if main := tables.main_table(every):
         named = "; ".join(f"{study} {_what(study)}" for study in compared)
         parts.append(fill("main", tables=main.to_markdown(), studies=named))
-        parts.append(fill("claims", tables=_joined([findings.claims(compared), findings.statements(compared)])))
+        parts.append(fill("claims", tables=_joined([claims.verdicts(every), trends.trend_table(compared)])))
     for name, words in (("figure-1", _missed()), ("figure-2", {})):
         parts.append(fill(name, figure=_link(name, folder), **words))
     if compared:
@@ -85,9 +85,11 @@ def render(every: RowsByStudy, folder: str, notes: str = "") -> str:
         parts.append(fill("cases"))
     parts += [fill(study, study, **_case_figures(study, every[study])) for study in studies("case-")]
     if against:
-        lists = [duels.duel_table(against, method) for method in ("ai-svdd-tuned", "ai-svdd-paper", "ai-svdd")]
+        lists = [duels.duel_table(against, method) for method in duels.CONTENDERS]
         own = [_figures(study, every, folder) + _tables(study, every) for study in studies("unseen-")]
-        parts.append(fill("unseen", tables=_joined([table for table in lists if table.rows]), details="\n".join(own)))
+        won = _bullets(duels.duel_sentences(against))
+        found = won + "\n\n" + _joined([table for table in lists if table.rows])
+        parts.append(fill("unseen", tables=found, details="\n".join(own)))
     parts += [fill("differs"), notes]
     return "\n".join(part.rstrip() + "\n" for part in parts if part)
 
