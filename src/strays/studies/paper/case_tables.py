@@ -33,7 +33,7 @@ def case_2(rows: list[Row]) -> ResultTable:
         line = [title]
         for field, paper in zip(("size", "ratio"), printed.CASE_2.get(name, ("", "")), strict=True):
             drawn = [row[name][field] for row in rows]
-            above = f"{fmean(value >= paper for value in drawn):.0%}" if paper else ""
+            above = f"{100 * fmean(value >= paper for value in drawn):.0f} %" if paper else ""
             line += [f"{paper}", f"{fmean(drawn):.2f} ({pstdev(drawn):.2f})", above]
         lines.append(line)
     return ResultTable(

@@ -70,11 +70,11 @@ def render(every: RowsByStudy, folder: str, notes: str = "") -> str:
     if main := tables.main_table(every):
         named = "; ".join(f"{study} {_what(study)}" for study in compared)
         parts.append(fill("main", tables=main.to_markdown(), studies=named))
-        parts.append(fill("claims", tables=_joined([claims.verdicts(every), trends.trend_table(compared)])))
+        parts.append(fill("claims", tables=claims.verdicts(every).to_markdown()))
     for name, words in (("figure-1", _missed()), ("figure-2", {})):
         parts.append(fill(name, figure=_link(name, folder), **words))
     if compared:
-        parts.append(fill("studies"))
+        parts.append(fill("studies", tables=trends.trend_table(compared).to_markdown()))
     parts += [fill("comparison", study, title=_what(study)) for study in compared]
     if other_ways := details.other_ways(every):
         parts.append(fill("choices", tables=_joined(details.choices(other_ways))))
@@ -159,5 +159,5 @@ def _case_figures(study: str, rows: list[Row]) -> dict[str, str]:
         }
     if study == "case-3":
         closer = [row["taught"] < min(row["blind"], row["blind_without_anomalies"]) for row in rows]
-        return {"closer": f"{sum(closer) / len(closer):.0%}"}
+        return {"closer": f"{100 * sum(closer) / len(closer):.0f} %"}
     return {}
