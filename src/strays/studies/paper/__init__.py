@@ -9,7 +9,7 @@ In the order in which one imports the other:
     registry.py     the studies by name
     printed.py      the figures that the paper prints
     summary.py      rows to means, intervals and tables of text
-    details.py, case_tables.py, tables.py    the tables of each study
+    details.py, tuning_tables.py, case_tables.py, tables.py    the tables of each study
     duels.py        AI-SVDD against classifiers
     trends.py       what pollution does to each method
     evidence.py     figures and their differences, run by run; what the paper prints of the same

@@ -1,11 +1,11 @@
-"""Tables behind the main ones: the choices the paper leaves open, whether rows repeat, and the search for settings."""
+"""Tables behind the main ones: the choices the paper leaves open, and whether rows repeat."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, product
-from statistics import fmean, median, pstdev
+from statistics import fmean, pstdev
 
 from strays.studies.paper.choices import CHOICES
 from strays.studies.paper.methods import METHODS
@@ -20,12 +20,10 @@ from strays.studies.paper.summary import (
     values,
     where,
 )
-from strays.studies.paper.tuning import GRIDS, PARAMETERS, is_printed, ranked
 from strays.studies.rows import Row
 
 # Two rows agree if their AUC differs by at most this.
 AGREES = 0.001
-NETWORKS = {name: TITLES[name].partition(",")[0] for name in GRIDS}
 
 
 @dataclass(frozen=True)
@@ -156,9 +154,10 @@ def repeat_sentences(found: list[Rerun]) -> list[str]:
     for rerun in found:
         agreeing, n = rerun.agreeing()
         (method, p), largest = max(rerun.difference.items(), key=lambda item: abs(item[1]))
+        where_largest = f"the largest difference is {100 * abs(largest):.2f} ({TITLES[method]} at p = {share(p)})"
         lines.append(
-            f"**{rerun.title}**: {agreeing} of {n} rows agree within {100 * AGREES:g} AUC points; the largest "
-            f"difference is {100 * abs(largest):.1f} ({TITLES[method]} at p = {share(p)})."
+            f"**{rerun.title}**: {agreeing} of {n} rows agree within {100 * AGREES:g} AUC points; "
+            f"{where_largest if largest else 'all are equal'}."
         )
     return lines
 
@@ -222,48 +221,3 @@ def trainings_sentence(every: RowsByStudy) -> str:
         f"{' or '.join(map(str, counts))} training{'s' * (counts != [1])} each. {several}"
         f"Of all {n_trained:,} trainings {n_collapsed:,} collapsed."
     )
-
-
-def has_collapsed(row: Row) -> bool:
-    """Whether a setting's network collapsed; older rows have only its AUC, which is then exactly a half."""
-    return "collapsed" in row or row["auc"] == 0.5
-
-
-def searched(every: RowsByStudy) -> ResultTable:
-    """One line for each search of a grid: its winner and where the paper's choice stands, by dev AUC."""
-    lines = []
-    for corpus, rows in of_kind(every, "tuning").items():
-        for encoder, method in product(values(rows, "encoder"), GRIDS):
-            order = ranked(where(rows, encoder=encoder), method)
-            if order:
-                place = next((i for i, row in enumerate(order) if is_printed(row, corpus)), None)
-                lines.append(
-                    [
-                        corpus,
-                        encoder,
-                        NETWORKS[method],
-                        setting_words(order[0]),
-                        f"{100 * order[0]['auc']:.1f}",
-                        f"{place + 1} of {len(order)}" if place is not None else "",
-                        f"{100 * order[place]['auc']:.1f}" if place is not None else "",
-                        f"{100 * median(row['auc'] for row in order):.1f}",
-                        f"{sum(map(has_collapsed, order))} of {len(order)}",
-                    ]
-                )
-    header = ["study", "encoder", "network", "winner", "dev AUC", "place of the paper's choice", "its dev AUC"]
-    return ResultTable(
-        "Winners of the grids: hidden size / latent size / batch size, and weight decay",
-        [*header, "median dev AUC", "collapsed"],
-        lines,
-    )
-
-
-def setting_words(settings: Row) -> str:
-    """Sizes and weight decay in short.
-
-    >>> setting_words({"hidden_size": 256, "latent_size": 32, "batch_size": 128, "weight_decay": 1.0})
-    '256 / 32 / 128, 1'
-    """
-    decay = settings.get("weight_decay")
-    sizes = " / ".join(f"{settings[name]:g}" for name in PARAMETERS if name != "weight_decay")
-    return sizes if decay is None else f"{sizes}, {decay:g}"

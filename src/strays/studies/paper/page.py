@@ -12,7 +12,7 @@ from string import Template
 from typing import Any
 
 from strays.errors import UsageError
-from strays.studies.paper import claims, details, duels, tables, trends
+from strays.studies.paper import claims, details, duels, tables, trends, tuning_tables
 from strays.studies.paper.figures import figures_of, save, style
 from strays.studies.paper.registry import titles
 from strays.studies.paper.sketches import INSIDE, SKETCHES, motivation
@@ -80,7 +80,9 @@ def render(every: RowsByStudy, folder: str, notes: str = "") -> str:
         parts.append(fill("choices", tables=_joined(details.choices(other_ways))))
     parts += _repeat(every, fill)
     if studies("tuning-"):
-        parts.append(fill("tuning", tables=details.searched(every).to_markdown()))
+        gained = tuning_tables.gained(every)
+        shown = [tuning_tables.searched(every), *([gained] if gained else [])]
+        parts.append(fill("tuning", tables=_joined(shown)))
     if studies("case-"):
         parts.append(fill("cases"))
     parts += [fill(study, study, **_case_figures(study, every[study])) for study in studies("case-")]

@@ -10,13 +10,12 @@ from strays.studies.paper import details, printed
 from strays.studies.paper.case_tables import CASE_TABLES
 from strays.studies.paper.methods import METHODS
 from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, percent, share, values, where
-from strays.studies.paper.tuning import GRIDS, PARAMETERS, PRESETS, is_printed, ranked
+from strays.studies.paper.tuning import PRESETS
+from strays.studies.paper.tuning_tables import best_settings, searched, setting_words
 from strays.studies.paper.unseen import METHODS_COMPARED
 from strays.studies.protocol import POLLUTIONS
 from strays.studies.rows import Row
 
-# Settings of a grid that are shown from its top.
-BEST = 3
 COLUMNS = ("method", "settings", "by")
 # A line of the main table that has no rows yet: the paper leaves its encoder as it is.
 NEXT = "AI-SVDD, encoder trained on the BC-Loss"
@@ -81,10 +80,10 @@ def _settings(study: str, rows: list[Row]) -> ResultTable:
     for name, method in METHODS.items():
         title, _, settings = method.title.partition(", ")
         if name in PRESETS:
-            lines.append([title, settings, "", details.setting_words(PRESETS[name](study, 0).get_params())])
+            lines.append([title, settings, "", setting_words(PRESETS[name](study, 0).get_params())])
         for encoder in values(rows, "encoder") if method.grid else ():
             if own := where(rows, method=name, encoder=encoder):
-                lines.append([title, settings, encoder, details.setting_words(own[0]["settings"])])
+                lines.append([title, settings, encoder, setting_words(own[0]["settings"])])
     header = ["method", "settings", "encoder", "hidden / latent / batch size, weight decay"]
     return ResultTable("Settings of the networks", header, lines)
 
@@ -147,31 +146,6 @@ def _lines(
     return lines
 
 
-def tuning(corpus: str, rows: list[Row]) -> list[ResultTable]:
-    """For each method the best settings on the dev set, and where the paper's choice stands."""
-    tables = []
-    for encoder, method in product(values(rows, "encoder"), GRIDS):
-        settings = ranked(where(rows, encoder=encoder), method)
-        if not settings:
-            continue
-        names = [name for name in PARAMETERS if any(row[name] is not None for row in settings)]
-        papers = [i for i, row in enumerate(settings) if is_printed(row, corpus)]
-        places = {*range(min(BEST, len(settings))), *papers, len(settings) // 2, len(settings) - 1}
-        lines = [
-            [
-                f"{i + 1}" + (", the paper's choice" if i in papers else ""),
-                *(f"{settings[i][name]:g}" for name in names),
-                f"{100 * settings[i]['auc']:.1f}",
-                f"{100 * settings[i]['map']:.1f}",
-            ]
-            for i in sorted(places)
-        ]
-        header = ["place by AUC", *(name.replace("_", " ") for name in names), "dev AUC", "dev MAP"]
-        title = f"{corpus}, {details.NETWORKS[method]}: {len(settings)} settings, encoder {encoder}"
-        tables.append(ResultTable(title, header, lines))
-    return tables
-
-
 def unseen(corpus: str, rows: list[Row]) -> list[ResultTable]:
     """AUC and MAP of every method over p, on anomalies of the known kind and of others; mean over kinds and seeds."""
     pollutions = values(rows, "pollution")
@@ -204,7 +178,7 @@ def tables_of(study: str, every: RowsByStudy) -> list[ResultTable]:
     if kind == "case":
         return [CASE_TABLES[study](rows)]
     if kind == "tuning":
-        return [details.searched({study: rows}), *tuning(corpus, rows)]
+        return [searched({study: rows}), *best_settings(corpus, rows)]
     if kind == "unseen":
         return unseen(corpus, rows)
     if kind == "choices":

@@ -1,0 +1,109 @@
+"""Tables of the search for settings: who won, where the paper's choice stands, what the winners gain on test sets."""
+
+from __future__ import annotations
+
+from itertools import product
+from statistics import median
+
+from strays.studies.paper.methods import METHODS
+from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, of_kind, points, share, values, where
+from strays.studies.paper.tuning import GRIDS, PARAMETERS, is_printed, ranked
+from strays.studies.rows import Row
+
+NETWORKS = {name: TITLES[name].partition(",")[0] for name in GRIDS}
+# Settings of a grid that are shown from its top.
+BEST = 3
+
+
+def has_collapsed(row: Row) -> bool:
+    """Whether a setting's network collapsed; older rows have only its AUC, which is then exactly a half."""
+    return "collapsed" in row or row["auc"] == 0.5
+
+
+def searched(every: RowsByStudy) -> ResultTable:
+    """One line for each search of a grid: its winner and where the paper's choice stands, by dev AUC."""
+    lines = []
+    for corpus, rows in of_kind(every, "tuning").items():
+        for encoder, method in product(values(rows, "encoder"), GRIDS):
+            order = ranked(where(rows, encoder=encoder), method)
+            if order:
+                place = next((i for i, row in enumerate(order) if is_printed(row, corpus)), None)
+                lines.append(
+                    [
+                        corpus,
+                        encoder,
+                        NETWORKS[method],
+                        setting_words(order[0]),
+                        f"{100 * order[0]['auc']:.1f}",
+                        f"{place + 1} of {len(order)}" if place is not None else "",
+                        f"{100 * order[place]['auc']:.1f}" if place is not None else "",
+                        f"{100 * median(row['auc'] for row in order):.1f}",
+                        f"{sum(map(has_collapsed, order))} of {len(order)}",
+                    ]
+                )
+    header = ["study", "encoder", "network", "winner", "dev AUC", "place of the paper's choice", "its dev AUC"]
+    return ResultTable(
+        "Winners of the grids: hidden size / latent size / batch size, and weight decay",
+        [*header, "median dev AUC", "collapsed"],
+        lines,
+    )
+
+
+def setting_words(settings: Row) -> str:
+    """Sizes and weight decay in short.
+
+    >>> setting_words({"hidden_size": 256, "latent_size": 32, "batch_size": 128, "weight_decay": 1.0})
+    '256 / 32 / 128, 1'
+    """
+    decay = settings.get("weight_decay")
+    sizes = " / ".join(f"{settings[name]:g}" for name in PARAMETERS if name != "weight_decay")
+    return sizes if decay is None else f"{sizes}, {decay:g}"
+
+
+def gained(every: RowsByStudy) -> ResultTable | None:
+    """Test AUC of the tuned networks less that with the paper's numbers, run by run, at the lowest and highest p."""
+    lines = []
+    for study, rows in every.items():
+        for encoder, (name, method) in product(
+            values(rows, "encoder") if study.startswith("5.") else (), METHODS.items()
+        ):
+            if not method.grid:
+                continue
+            pollutions = values(rows, "pollution")
+            for p in dict.fromkeys((pollutions[0], pollutions[-1])):
+                same = {"encoder": encoder, "pollution": p}
+                before = {row["seed"]: row for row in where(rows, method=method.grid, **same)}
+                pairs = [
+                    (row, before[row["seed"]]) for row in where(rows, method=name, **same) if row["seed"] in before
+                ]
+                if pairs:
+                    cells = [points([tuned[metric] - row[metric] for tuned, row in pairs]) for metric in ("auc", "map")]
+                    lines.append([study, encoder, NETWORKS[method.grid], "" if p is None else share(p), *cells])
+    header = ["study", "encoder", "network", "p", "test AUC", "test MAP"]
+    title = "Tuned here less the paper's numbers on the test sets, in points, with 95 % intervals over runs"
+    return ResultTable(title, header, lines) if lines else None
+
+
+def best_settings(corpus: str, rows: list[Row]) -> list[ResultTable]:
+    """For each method the best settings on the dev set, and where the paper's choice stands."""
+    tables = []
+    for encoder, method in product(values(rows, "encoder"), GRIDS):
+        settings = ranked(where(rows, encoder=encoder), method)
+        if not settings:
+            continue
+        names = [name for name in PARAMETERS if any(row[name] is not None for row in settings)]
+        papers = [i for i, row in enumerate(settings) if is_printed(row, corpus)]
+        places = {*range(min(BEST, len(settings))), *papers, len(settings) // 2, len(settings) - 1}
+        lines = [
+            [
+                f"{i + 1}" + (", the paper's choice" if i in papers else ""),
+                *(f"{settings[i][name]:g}" for name in names),
+                f"{100 * settings[i]['auc']:.1f}",
+                f"{100 * settings[i]['map']:.1f}",
+            ]
+            for i in sorted(places)
+        ]
+        header = ["place by AUC", *(name.replace("_", " ") for name in names), "dev AUC", "dev MAP"]
+        title = f"{corpus}, {NETWORKS[method]}: {len(settings)} settings, encoder {encoder}"
+        tables.append(ResultTable(title, header, lines))
+    return tables
