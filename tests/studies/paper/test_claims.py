@@ -127,8 +127,8 @@ def where_not(rows: list[Row], methods: tuple[str, ...]) -> list[Row]:
 
 def test_what_has_no_rows_is_left_open_and_what_has_none_at_all_is_left_out() -> None:
     rows = rows_of("5.2-ag", lambda method, p, seed: 0.9 if "ai-" in method else 0.8)
-    assert line({"5.2-ag": rows}, "AG: AI-SVDD is best")["verdict"] == HOLDS
-    found = line({"5.2-ag": where_not(rows, ("lof",))}, "AG: AI-SVDD is best")
+    assert line({"5.2-ag": rows}, "on AG, AI-SVDD is best")["verdict"] == HOLDS
+    found = line({"5.2-ag": where_not(rows, ("lof",))}, "on AG, AI-SVDD is best")
     assert found["verdict"] == UNCLEAR
     assert found["figures"] == "of 15 parts 12 hold, 3 without rows"
     places = {cells[0] for cells in claims.verdicts({"5.2-ag": rows}).rows}
@@ -165,7 +165,7 @@ def test_p_moves_methods_up_or_down() -> None:
         "AI-SVDD rises most from p = 0",
     ):
         assert line(every, words)["verdict"] == HOLDS, words
-    assert line(every, "OC-SVDD falls with p")["figures"] == ("MAP: -5.0 ± 0.0, Recall@5: -3.3 ± 0.0, AUC: -10.0 ± 0.0")
+    assert line(every, "OC-SVDD falls with p")["figures"] == ("MAP: -5.0 ± 0.0; Recall@5: -3.3 ± 0.0; AUC: -10.0 ± 0.0")
     slope.update({"centroid": -0.1, "deep-svdd-tuned": 0.1, "ai-svdd-tuned": -0.1})
     every = {"5.1": rows_of("5.1", score)}
     for words in ("the AUC of BERT-rank does not change", "OC-SVDD falls with p", "AI-SVDD rises with p"):
@@ -176,7 +176,7 @@ def test_p_moves_methods_up_or_down() -> None:
 
 
 def test_no_method_is_best_throughout() -> None:
-    words = "Yelp: no method is best throughout"
+    words = "on Yelp, no method is best throughout"
     every = {"5.2-yelp": rows_of("5.2-yelp", lambda method, p, seed: 0.9 if method == "lof" else 0.8)}
     assert line(every, words)["verdict"] == FAILS
     assert line(every, words)["figures"] == "of 6 parts 5 hold, 1 does not (LOF)"
@@ -212,7 +212,8 @@ def test_choices_made_the_other_way_and_overfitting() -> None:
     assert line(every, "AI-SVDD needs no pretraining")["figures"] == "of 8 parts 2 hold, 6 without rows"
     for row in rows:
         row.pop("test_to_train", None)
-    assert "3 without rows" in line(every, "without anomalies AI-SVDD overfits")["figures"]
+    found = line(every, "without anomalies AI-SVDD overfits")
+    assert (found["verdict"], found["figures"].count("no rows")) == (UNCLEAR, 3)
 
 
 def test_a_printed_lead_may_be_exceeded_and_a_printed_figure_may_not() -> None:
@@ -220,8 +221,8 @@ def test_a_printed_lead_may_be_exceeded_and_a_printed_figure_may_not() -> None:
     every = {"5.1": rows_of("5.1", lambda method, p, seed: scores.get(method, 0.5) - 0.002)}  # seeds add 0.002
     found = line(every, "that FPR is 6 % with AI-SVDD")
     assert found["verdict"] == FAILS
-    assert found["figures"] == "AI-SVDD: 6.0 ± 0.2, OC-SVDD: 19.0 ± 0.2, BERT-rank: 14.0 ± 0.2"
-    assert found["printed"] == "AI-SVDD: 6.0, OC-SVDD: 19.0, BERT-rank: 24.0"
+    assert found["figures"] == "AI-SVDD: 6.0 ± 0.2; OC-SVDD: 19.0 ± 0.2; BERT-rank: 14.0 ± 0.2"
+    assert found["printed"] == "AI-SVDD: 6.0; OC-SVDD: 19.0; BERT-rank: 24.0"
     assert line(every, "AI-SVDD is 3 points of AUC")["verdict"] == HOLDS
     assert line(every, "AI-SVDD is 6 points of AUC")["verdict"] == HOLDS
     assert line(every, "at 80 % TPR and p = 8 %")["verdict"] == HOLDS
@@ -238,9 +239,9 @@ def test_the_papers_own_means_bear_out_nearly_all_it_says() -> None:
             assert printed_figures(statement), statement.words
     assert contrary == {
         "AI-SVDD rises most from p = 0 to 1 %",
-        "Yelp: all one-class methods fall with p, by every metric",
-        "RCT: all one-class methods fall with p, by every metric",
-        "RCT: AI-SVDD is competitive with LOF by Recall@5 where p > 0",
+        "on Yelp, all one-class methods fall with p, by every metric",
+        "on RCT, all one-class methods fall with p, by every metric",
+        "on RCT, AI-SVDD is competitive with LOF by Recall@5 where p > 0",
     }
 
 

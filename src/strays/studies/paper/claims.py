@@ -11,7 +11,7 @@ from strays.studies.paper.kinds import CORPORA, best, falls, highest, lead, rise
 from strays.studies.paper.parts import Part
 from strays.studies.paper.rules import FAILS, HOLDS, UNCLEAR
 from strays.studies.paper.statements import AI, BLIND, DISCUSSION, OC, STATEMENTS, Statement
-from strays.studies.paper.summary import ResultTable, RowsByStudy
+from strays.studies.paper.summary import ResultTable, RowsByStudy, first_encoders
 
 
 def verdicts(every: RowsByStudy) -> ResultTable:
@@ -41,7 +41,8 @@ def verdicts(every: RowsByStudy) -> ResultTable:
                 ]
             )
     header = ["where", "the paper says", "verdict", "figures", "printed", "with the paper's numbers", "other encoders"]
-    return ResultTable("The paper's statements, with 95 % intervals over the runs", header, lines)
+    title = f"The paper's statements, with 95 % intervals over the runs; {first_encoders(every)}"
+    return ResultTable(title, header, lines)
 
 
 def in_short(every: RowsByStudy) -> list[str]:
@@ -59,12 +60,13 @@ def _counts(found: list[Judged], readings: Readings) -> str:
         count = Counter(each.verdict for each in judged if each)
         return f"{count[HOLDS]} hold in every part, {count[FAILS]} do not and {count[UNCLEAR]} are unclear"
 
-    fallen_back = sum(judged.fallen_back > 0 for judged in found)
     words = f"Of {len(found)} statements of the paper that these rows can test, {counted(found)}"
-    if fallen_back == sum(judged.statement.has_networks for judged in found):
-        return f"{words}, with the settings that the paper prints."
-    but = f" ({fallen_back} of them rest on the settings it prints, for want of tuned rows)" if fallen_back else ""
-    as_printed = counted(readings.judge_as_printed(judged.statement) for judged in found)
+    fallen_back, of_networks = sum(each.fallen_back for each in found), sum(each.of_networks for each in found)
+    if fallen_back == of_networks:
+        return words + (", with the settings that the paper prints." if of_networks else ".")
+    some = sum(each.fallen_back > 0 for each in found)
+    but = f" ({some} of them rest on the settings it prints, for want of tuned rows)" if some else ""
+    as_printed = counted(readings.judge_as_printed(each.statement) for each in found)
     return (
         f"{words}, with both networks tuned by the paper's rule{but}. With the settings that it prints, {as_printed}."
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strays.studies.paper.evidence import AS_PRINTED, TUNED, Rows
-from strays.studies.paper.parts import Finding
+from strays.studies.paper.parts import Finding, NotAll, Part
 from strays.studies.paper.rules import FAILS, HOLDS, UNCLEAR, joined
 from strays.studies.paper.statements import Statement
 from strays.studies.paper.summary import RowsByStudy
@@ -40,14 +40,18 @@ class Judged:
         """The verdict, and whether the networks have the paper's settings for want of others."""
         if not self.fallen_back:
             return self.verdict
-        own = sum(finding.part.has_networks for finding in self.findings if finding)
-        return f"{self.verdict} ({'' if self.fallen_back == own else 'partly '}paper's numbers)"
+        return f"{self.verdict} ({'' if self.fallen_back == self.of_networks else 'partly '}paper's numbers)"
+
+    @property
+    def of_networks(self) -> int:
+        """How many of the findings are about OC-SVDD or AI-SVDD, which have settings to tune."""
+        return sum(finding.part.has_networks for finding in self.findings if finding)
 
     @property
     def figures(self) -> str:
         """The figures with their intervals; of many parts how many hold, and which do not."""
-        if len(self.findings) <= SHOWN and all(finding and finding.text for finding in self.findings):
-            return _listed(self.findings)
+        if len(self.findings) <= SHOWN and all(finding.text for finding in self.findings if finding):
+            return _listed(self.findings, self.statement.parts)
         count = Counter(finding.verdict if finding else "" for finding in self.findings)
         words = [
             f"of {len(self.findings)} parts {count[HOLDS] or 'none'} hold{'s' if count[HOLDS] < 2 else ''}",
@@ -90,17 +94,14 @@ def printed_figures(statement: Statement) -> str:
     if len(found) < len(statement.parts):
         return ""
     if len(found) <= SHOWN and all(finding.text for finding in found):
-        return _listed(found)
+        return _listed(found, statement.parts)
     return f"{sum(finding.verdict == HOLDS for finding in found)} of {len(found)}"
 
 
-def _listed(findings: Sequence[Finding | None]) -> str:
+def _listed(findings: Sequence[Finding | None], parts: Sequence[Part | NotAll]) -> str:
     """Figures by name, without the words that end all names; a single figure has none."""
-    found = [finding for finding in findings if finding]
-    names = [re.split(r" (?!%)", finding.part.label) for finding in found]
+    names = [re.split(r" (?!%)", part.label) for part in parts]
     while all(names) and len({name[-1] for name in names}) == 1:
         names = [name[:-1] for name in names]
-    return ", ".join(
-        f"{' '.join(name)}: {finding.text}" if name else finding.text
-        for name, finding in zip(names, found, strict=True)
-    )
+    figures = [finding.text if finding else "no rows" for finding in findings]
+    return "; ".join(": ".join(filter(None, (" ".join(name), text))) for name, text in zip(names, figures, strict=True))

@@ -59,6 +59,19 @@ def values(rows: Iterable[Row], field: str) -> list[Any]:
     return sorted({row[field] for row in rows}, key=lambda value: (value != "default", value or 0))
 
 
+def first_encoders(every: RowsByStudy) -> str:
+    """In words, which encoder the rows that come first in every table are of.
+
+    >>> first_encoders({"5.1": [{"encoder": "other"}, {"encoder": "default"}], "5.3": [{"encoder": "m3e-small"}]})
+    'encoder default for 5.1; encoder m3e-small for 5.3'
+    """
+    studies: dict[str, list[str]] = {}
+    for study, rows in every.items():
+        if study.startswith("5."):
+            studies.setdefault(values(rows, "encoder")[0], []).append(study)
+    return "; ".join(f"encoder {name} for {', '.join(own)}" for name, own in studies.items())
+
+
 def percent(shares: Sequence[float]) -> str:
     """Mean (deviation) in percent, as the paper prints it; of one figure no deviation, of none nothing."""
     if len(shares) < 2:

@@ -9,7 +9,7 @@ from statistics import fmean
 from strays.studies.paper import details, printed
 from strays.studies.paper.case_tables import CASE_TABLES
 from strays.studies.paper.methods import METHODS
-from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, percent, share, values, where
+from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, first_encoders, percent, share, values, where
 from strays.studies.paper.tuning import PRESETS
 from strays.studies.paper.tuning_tables import best_settings, searched, setting_words
 from strays.studies.paper.unseen import METHODS_COMPARED
@@ -57,9 +57,9 @@ def main_table(every: RowsByStudy) -> ResultTable | None:
     title, _, settings = NEXT.partition(", ")
     lines.append([title, settings, *["not run yet"] * len(columns)])
     header = [f"{study}" + ("" if p is None else f", p = {share(p)}") for study, _, p in columns]
-    encoders = {encoder: [study for study, own, _ in columns if own == encoder] for _, encoder, _ in columns}
-    words = "; ".join(f"encoder {name} for {', '.join(dict.fromkeys(own))}" for name, own in encoders.items())
-    return ResultTable(f"MAP / AUC, {words}", ["method", "settings", *header], lines) if columns else None
+    return (
+        ResultTable(f"MAP / AUC, {first_encoders(every)}", ["method", "settings", *header], lines) if columns else None
+    )
 
 
 def comparison(study: str, rows: list[Row]) -> list[ResultTable]:
