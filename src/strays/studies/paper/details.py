@@ -13,9 +13,11 @@ from strays.studies.paper.summary import (
     TITLES,
     ResultTable,
     RowsByStudy,
+    comparisons,
     interval,
     of_kind,
     points,
+    same_runs,
     share,
     values,
     where,
@@ -56,8 +58,7 @@ def other_ways(every: RowsByStudy) -> list[OtherWay]:
         cells = product(values(rows, "encoder"), CHOICES, METHODS, values(rows, "pollution"))
         for encoder, choice, method, p in cells:
             same = {"encoder": encoder, "method": method, "pollution": p}
-            ours = {row["seed"]: row for row in where(every.get(corpus, []), **same)}
-            pairs = [(row, ours[row["seed"]]) for row in where(rows, choice=choice, **same) if row["seed"] in ours]
+            pairs = same_runs(where(rows, choice=choice, **same), where(every.get(corpus, []), **same))
             if pairs:
                 auc, of_map = ([other[name] - our[name] for other, our in pairs] for name in ("auc", "map"))
                 found.append(OtherWay(corpus, encoder, choice, method, p, auc, of_map))
@@ -178,10 +179,9 @@ def repeat(found: list[Rerun]) -> ResultTable:
 
 def _compared(every: RowsByStudy) -> Iterator[tuple[str, str, list[Row]]]:
     """Each comparison and encoder with its rows."""
-    for study, rows in every.items():
-        if study.startswith("5."):
-            for encoder in values(rows, "encoder"):
-                yield study, encoder, where(rows, encoder=encoder)
+    for study, rows in comparisons(every).items():
+        for encoder in values(rows, "encoder"):
+            yield study, encoder, where(rows, encoder=encoder)
 
 
 def spread(every: RowsByStudy) -> ResultTable | None:

@@ -16,7 +16,7 @@ from strays.studies.paper import claims, details, duels, tables, trends, tuning_
 from strays.studies.paper.figures import figures_of, save, style
 from strays.studies.paper.registry import titles
 from strays.studies.paper.sketches import INSIDE, SKETCHES, motivation
-from strays.studies.paper.summary import ResultTable, RowsByStudy, interval, of_kind
+from strays.studies.paper.summary import ResultTable, RowsByStudy, comparisons, interval, of_kind
 from strays.studies.rows import Row
 
 
@@ -62,7 +62,7 @@ def render(every: RowsByStudy, folder: str, notes: str = "") -> str:
     def studies(kind: str) -> list[str]:
         return [study for study in every if study.startswith(kind)]
 
-    compared = {study: every[study] for study in studies("5.")}
+    compared = comparisons(every)
     against = of_kind(every, "unseen")
     parts = [fill("intro")]
     if lines := claims.in_short(every):

@@ -48,6 +48,21 @@ def of_kind(every: RowsByStudy, kind: str) -> RowsByStudy:
     return {name.removeprefix(f"{kind}-"): rows for name, rows in every.items() if name.startswith(f"{kind}-")}
 
 
+def comparisons(every: RowsByStudy) -> RowsByStudy:
+    """The rows of the paper's own tables, by study."""
+    return {name: rows for name, rows in every.items() if name.startswith("5.")}
+
+
+def same_runs(rows: Iterable[Row], others: Iterable[Row]) -> list[tuple[Row, Row]]:
+    """Each row with the one of the same seed among the others, where there is one.
+
+    >>> same_runs([{"seed": 0}, {"seed": 1}], [{"seed": 1, "auc": 0.9}])
+    [({'seed': 1}, {'seed': 1, 'auc': 0.9})]
+    """
+    by_seed = {row["seed"]: row for row in others}
+    return [(row, by_seed[row["seed"]]) for row in rows if row["seed"] in by_seed]
+
+
 def where(rows: Iterable[Row], **wanted: object) -> list[Row]:
     """The rows with the given values, by seed or draw."""
     found = [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]

@@ -9,7 +9,17 @@ from statistics import fmean
 from strays.studies.paper import details, printed
 from strays.studies.paper.case_tables import CASE_TABLES
 from strays.studies.paper.methods import METHODS
-from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, first_encoders, percent, share, values, where
+from strays.studies.paper.summary import (
+    TITLES,
+    ResultTable,
+    RowsByStudy,
+    comparisons,
+    first_encoders,
+    percent,
+    share,
+    values,
+    where,
+)
 from strays.studies.paper.tuning import PRESETS
 from strays.studies.paper.tuning_tables import best_settings, searched, setting_words
 from strays.studies.paper.unseen import METHODS_COMPARED
@@ -23,7 +33,7 @@ NEXT = "AI-SVDD, encoder trained on the BC-Loss"
 
 def main_table(every: RowsByStudy) -> ResultTable | None:
     """MAP / AUC of the two networks at the lowest and the highest p of every comparison, printed and ours."""
-    compared = {study: rows for study, rows in every.items() if study.startswith("5.")}
+    compared = comparisons(every)
     columns = [
         (study, encoder, p)
         for study, rows in compared.items()

@@ -6,7 +6,18 @@ from itertools import product
 from statistics import median
 
 from strays.studies.paper.methods import METHODS
-from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, of_kind, points, share, values, where
+from strays.studies.paper.summary import (
+    TITLES,
+    ResultTable,
+    RowsByStudy,
+    comparisons,
+    of_kind,
+    points,
+    same_runs,
+    share,
+    values,
+    where,
+)
 from strays.studies.paper.tuning import GRIDS, PARAMETERS, is_printed, ranked
 from strays.studies.rows import Row
 
@@ -63,22 +74,15 @@ def setting_words(settings: Row) -> str:
 def gained(every: RowsByStudy) -> ResultTable | None:
     """Test AUC of the tuned networks less that with the paper's numbers, run by run, at the lowest and highest p."""
     lines = []
-    for study, rows in every.items():
-        for encoder, (name, method) in product(
-            values(rows, "encoder") if study.startswith("5.") else (), METHODS.items()
-        ):
-            if not method.grid:
-                continue
-            pollutions = values(rows, "pollution")
-            for p in dict.fromkeys((pollutions[0], pollutions[-1])):
-                same = {"encoder": encoder, "pollution": p}
-                before = {row["seed"]: row for row in where(rows, method=method.grid, **same)}
-                pairs = [
-                    (row, before[row["seed"]]) for row in where(rows, method=name, **same) if row["seed"] in before
-                ]
-                if pairs:
-                    cells = [points([tuned[metric] - row[metric] for tuned, row in pairs]) for metric in ("auc", "map")]
-                    lines.append([study, encoder, NETWORKS[method.grid], "" if p is None else share(p), *cells])
+    tuned = {name: method.grid for name, method in METHODS.items() if method.grid}
+    for study, rows in comparisons(every).items():
+        pollutions = values(rows, "pollution")
+        ends = dict.fromkeys((pollutions[0], pollutions[-1]))
+        for encoder, (name, grid), p in product(values(rows, "encoder"), tuned.items(), ends):
+            own = where(rows, encoder=encoder, pollution=p)
+            if pairs := same_runs(where(own, method=name), where(own, method=grid)):
+                cells = [points([ours[metric] - theirs[metric] for ours, theirs in pairs]) for metric in ("auc", "map")]
+                lines.append([study, encoder, NETWORKS[grid], "" if p is None else share(p), *cells])
     header = ["study", "encoder", "network", "p", "test AUC", "test MAP"]
     title = "Tuned here less the paper's numbers on the test sets, in points, with 95 % intervals over runs"
     return ResultTable(title, header, lines) if lines else None
