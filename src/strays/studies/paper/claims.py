@@ -115,8 +115,8 @@ def _contrary(found: list[Judged]) -> str:
     for judged in found:
         if judged.verdict == FAILS and judged.statement not in DISCUSSION:
             by_place.setdefault(judged.statement.place, []).append(judged.statement.words)
-    places = [f"{place}: {'; '.join(words)}" for place, words in by_place.items()]
-    return f"These statements do not hold here. {'. '.join(places)}." if places else ""
+    places = [f"({place}) {'; '.join(words)}" for place, words in by_place.items()]
+    return f"These statements do not hold here: {'; '.join(places)}." if places else ""
 
 
 def _duels(readings: Readings) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from strays.studies.paper import printed
 from strays.studies.paper.methods import METHODS
-from strays.studies.paper.summary import RowsByStudy
+from strays.studies.paper.summary import RowsByStudy, values
 from strays.studies.protocol import POLLUTIONS
 from strays.studies.rows import Row
 
@@ -66,7 +66,7 @@ class Rows:
         self._first: dict[str, str | None] = {}
         self._rows: dict[tuple[Any, ...], list[Row]] = {}
         for study, rows in every.items():
-            self._first[study] = min(encoders_of(rows), key=_default_first, default=None)
+            self._first[study] = next(iter(encoders_of(rows)), None)
             for row in rows:
                 if row.get("encoder") == (encoder or self._first[study]):
                     key = (study, row.get("method"), row.get("pollution"), row.get("choice"))
@@ -98,10 +98,11 @@ class Paper:
             return {}
         if figure.study == "case-2":
             name, _, field = figure.metric.rpartition(".")
-            return {(0,): printed.CASE_2[name][field == "ratio"]} if name in printed.CASE_2 else {}
+            told = dict(zip(("size", "ratio"), printed.CASE_2.get(name, ()), strict=False))
+            return {(0,): told[field]} if field in told else {}
         if figure.metric == "fpr_at_80_tpr":
-            told = printed.FPR_AT_80_TPR.get(figure.study, {})
-            return {(0,): told[figure.method] / 100} if figure.method in told and figure.p == POLLUTIONS[-1] else {}
+            rates = printed.FPR_AT_80_TPR.get(figure.study, {})
+            return {(0,): rates[figure.method] / 100} if figure.method in rates and figure.p == POLLUTIONS[-1] else {}
         cells = printed.TABLES.get(figure.study, {}).get(figure.method or "", {}).get(figure.metric, [])
         place = POLLUTIONS.index(figure.p) if figure.p is not None else 0
         return {(0,): float(cells[place].split()[0]) / 100} if place < len(cells) else {}
@@ -137,10 +138,6 @@ def figure(study: str, metric: str, method: str | None = None, p: float | None =
     return Contrast(((1, Figure(where, metric, method, p, choice or None)),))
 
 
-def encoders_of(rows: Iterable[Row]) -> set[str]:
-    """The encoders that rows were made with."""
-    return {row["encoder"] for row in rows if "encoder" in row}
-
-
-def _default_first(encoder: str) -> tuple[bool, str]:
-    return encoder != "default", encoder
+def encoders_of(rows: Iterable[Row]) -> list[str]:
+    """The encoders that rows were made with, the default first; case studies have none."""
+    return values([row for row in rows if "encoder" in row], "encoder")
