@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -24,21 +25,23 @@ from strays.studies.paper.comparison import Comparison
 from strays.studies.paper.methods import CLASSIFIERS, METHODS, fit_and_score
 from strays.studies.paper.registry import studies, study_named
 from strays.studies.paper.run import run_studies
-from strays.studies.paper.study import ROC_GRID, Setting, measure, run_study
-from strays.studies.paper.tuning import GRIDS, PARAMETERS, Tuning, is_printed
+from strays.studies.paper.study import ROC_GRID, Setting, joined, measure, run_study
+from strays.studies.paper.trained import check_same_settings, maker, train_and_test
+from strays.studies.paper.tuning import GRIDS, PARAMETERS, Tuning, is_printed, ranked
 from strays.studies.paper.unseen import Unseen
 from strays.studies.protocol import pollute
 from tests.conftest import save_tiny_bert
 from tests.studies.conftest import write_small_corpus
 
 AG = Comparison("5.2-ag", "AG", pollutions=(0.0, 0.04))
+UNTUNED = [name for name, method in METHODS.items() if method.grid is None]
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, small_corpora: Path, tiny_bert: Path) -> Setting:
     """AG has been run, once for all tests; to be read only."""
     encoder = load_encoder(str(tiny_bert), precision="full", cache=False)
-    setting = Setting(tmp_path_factory.mktemp("rows"), str(small_corpora), encoder, runs=1)
+    setting = Setting(tmp_path_factory.mktemp("rows"), str(small_corpora), encoder, runs=1, trainings=1)
     run_study(AG, setting)
     return setting
 
@@ -66,7 +69,7 @@ def test_there_is_a_study_for_every_part_of_the_paper() -> None:
 
 def test_a_comparison_runs_every_method_at_every_p(finished: Setting) -> None:
     rows = AG.file(finished).read()
-    assert len(rows) == len(METHODS) * 2
+    assert len(rows) == len(UNTUNED) * 2
     assert {row["encoder"] for row in rows} == {"tiny-bert0"}
     for row in rows:
         assert 0 <= row["auc"] <= 1
@@ -92,7 +95,7 @@ def test_a_row_is_what_one_gets_by_hand(finished: Setting) -> None:
 
 def test_random_splits_have_no_pollution(setting: Setting) -> None:
     rows = run_study(Comparison("5.3", "", pollutions=(None,)), setting)
-    assert [row["method"] for row in rows] == list(METHODS)
+    assert [row["method"] for row in rows] == UNTUNED
     assert {row["pollution"] for row in rows} == {None}
 
 
@@ -124,7 +127,7 @@ def test_finished_rows_are_not_run_again(with_rows: Setting, monkeypatch: pytest
 def test_a_killed_study_resumes(setting: Setting, finished: Setting, tiny_bert: Path) -> None:
     """A real process, killed as soon as it has some rows; the rerun ends with the rows of an undisturbed run."""
     command = [sys.executable, "-m", "strays", "study", "5.2-ag", "--data", setting.data, "--encoder", str(tiny_bert)]
-    command += ["--runs", "1", "--out", str(setting.out)]
+    command += ["--runs", "1", "--trainings", "1", "--out", str(setting.out)]
     path = setting.out / "5.2-ag.jsonl"
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     for _ in range(1200):
@@ -132,7 +135,7 @@ def test_a_killed_study_resumes(setting: Setting, finished: Setting, tiny_bert: 
             break
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
-    assert process.communicate()[1].decode() == ""
+    assert "tuned networks are left out" in process.communicate()[1].decode()
     kept = path.read_bytes()
     assert kept
     rows = run_study(AG, setting)
@@ -191,7 +194,7 @@ def test_a_collapsed_network_is_chance_not_an_error() -> None:
 
     [scores] = fit_and_score(Dead(), np.zeros((2, 2)), None, np.zeros((4, 2)))
     row = measure(np.array([1, 1, -1, 1]), scores)
-    assert (row["auc"], row["collapsed"]) == (0.5, True)
+    assert (row["auc"], row["collapsed"]) == (0.5, 1)
 
 
 def test_the_kept_roc_curve_is_the_metric() -> None:
@@ -227,30 +230,124 @@ def test_classifiers_tell_near_certain_anomalies_apart(blobs: tuple) -> None:
 
 
 def test_unseen_kinds_are_tested_apart(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(Unseen("5.2-ag").cells(setting)) == 3 * 4 * 5
+    methods = [name for name, method in unseen.METHODS_COMPARED.items() if method.grid is None]
+    assert len(Unseen("5.2-ag").cells(setting)) == 3 * 4 * len(methods)
     monkeypatch.setattr(unseen, "POLLUTIONS", (0.0, 0.08))
     rows = run_study(Unseen("5.2-ag"), setting)
-    assert len(rows) == 3 * 5
+    assert len(rows) == 3 * len(methods)
     assert all({"seen", "unseen"} <= set(row) for row in rows)
     only = run_study(Unseen("5.1"), setting)
     assert all("seen" in row and "unseen" not in row for row in only)
 
 
-def test_tuning_searches_the_printed_grids(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def small_grids(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict]:
+    """Two settings of OC-SVDD and one of AI-SVDD, of which one of each goes to the final."""
+    small = {method: {name: values[:1] for name, values in grid.items()} for method, grid in GRIDS.items()}
+    small["deep-svdd"]["weight_decay"] = (0.0, 10.0)
+    monkeypatch.setattr(tuning, "GRIDS", small)
+    monkeypatch.setattr(tuning, "FINALISTS", 1)
+    monkeypatch.setattr(tuning, "TRAININGS", 3)
+    return small
+
+
+def test_tuning_searches_the_printed_grids(setting: Setting) -> None:
     assert [len(Tuning("5.1").cells(setting)), 4 * 4 * 4 * 5 + 6 * 6 * 6] == [536, 536]
     for corpus in CORPORA:
         cells = Tuning(corpus).cells(setting)
         assert sorted(cell["method"] for cell in cells if is_printed(cell, corpus)) == ["ai-svdd-paper", "deep-svdd"]
-    small = {method: {name: values[:1] for name, values in grid.items()} for method, grid in GRIDS.items()}
-    small["deep-svdd"]["weight_decay"] = (0.0, 10.0)
+
+
+@pytest.mark.usefixtures("small_grids")
+def test_tuning_trains_all_settings_once_and_the_best_again(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores are made up: weight decay 10 is lucky once, and no longer best by its mean; it wins all the same, since
+    the other is no finalist."""
     tried = []
 
     def fit(detector: Detector, X: np.ndarray, y: None, dev: np.ndarray) -> list[np.ndarray]:
-        tried.append(tuple(detector.get_params().get(name) for name in PARAMETERS))
-        return fit_and_score(detector, X, y, dev)
+        params = detector.get_params()
+        tried.append((*(params.get(name) for name in PARAMETERS), params["random_state"]))
+        assert y is None
+        lucky = params.get("weight_decay") == 10 and params["random_state"] == 0
+        return [np.arange(len(dev)) * (1.0 if lucky else 0.0)]
 
-    monkeypatch.setattr(tuning, "GRIDS", small)
     monkeypatch.setattr(tuning, "fit_and_score", fit)
     rows = run_study(Tuning("5.1"), setting)
-    assert tried == [(128, 32, 32, 0.0), (128, 32, 32, 10.0), (128, 16, 16, None)]
-    assert tried == [tuple(row[name] for name in PARAMETERS) for row in rows]
+    assert tried[:3] == [(128, 32, 32, 0.0, 0), (128, 32, 32, 10.0, 0), (128, 16, 16, None, 0)]
+    again = (128, 32, 32, 10.0 if rows[1]["auc"] > 0.5 else 0.0)
+    assert tried[3:5] == [(*again, 1000), (*again, 2000)]
+    assert tried[5:] == [(128, 16, 16, None, 1000), (128, 16, 16, None, 2000)]
+    assert [row["training"] for row in rows] == [0, 0, 0, 1, 2, 1, 2]
+    best = ranked(rows, "deep-svdd")[0]
+    assert best["trainings"] == 3
+    assert best["auc"] == pytest.approx((max(rows[0]["auc"], rows[1]["auc"]) + 0.5 + 0.5) / 3, abs=1e-5)
+    assert run_study(Tuning("5.1"), setting) == rows
+    assert len(tried) == 7
+
+
+@pytest.mark.usefixtures("small_grids")
+def test_tuned_methods_take_the_winners_settings(setting: Setting) -> None:
+    study = Comparison("5.1", "", pollutions=(0.08,))
+    assert tuning.tuned_settings(setting, "5.1") == {}
+    assert {cell["method"] for cell in study.cells(setting)} == set(UNTUNED)
+    run_study(Tuning("5.1"), setting)
+    tuned = tuning.tuned_settings(setting, "5.1")
+    assert tuned["ai-svdd-paper"] == {"hidden_size": 128, "latent_size": 16, "batch_size": 16}
+    rows = {row["method"]: row for row in run_study(study, setting)}
+    assert list(rows) == list(METHODS)
+    for name in ("deep-svdd-tuned", "ai-svdd-tuned"):
+        assert rows[name]["settings"] == tuned[METHODS[name].grid]
+        corpus = load_corpus("5.1", setting.data)
+        scenario = pollute(corpus, 0.08, 0)
+        X, X_test = (
+            setting.encoder.encode([corpus.texts[i] for i in part.rows]) for part in (scenario.train, scenario.test)
+        )
+        by_hand = METHODS[name].make("5.1", 0, **rows[name]["settings"])
+        [scores] = fit_and_score(by_hand, X, scenario.train.y if METHODS[name].sees_labels else None, X_test)
+        assert rows[name]["auc"] == pytest.approx(evaluate(scenario.test.y, scores).auc, abs=0.02)
+    changed = Tuning("5.1").file(setting)
+    others = [row | {"hidden_size": 2 * row["hidden_size"]} for row in changed.read()]
+    changed.path.write_text("".join(json.dumps(row) + "\n" for row in others))
+    with pytest.raises(DataError, match="rows of tuning now say"):
+        check_same_settings(
+            study.file(setting), setting, METHODS, {"deep-svdd": {"hidden_size": 1}, "ai-svdd-paper": {}}
+        )
+
+
+def test_a_run_trains_several_times_and_keeps_the_spread(setting: Setting) -> None:
+    """The row is the mean of trainings whose seeds are a thousand apart, what has no seed is fitted once."""
+    study = Comparison("5.1", "", pollutions=(0.08,))
+    together = {row["method"]: row for row in run_study(study, replace(setting, trainings=2))}
+    assert {name for name, row in together.items() if "trainings" in row} == {
+        name for name in UNTUNED if METHODS[name].random
+    }
+    corpus = load_corpus("5.1", setting.data)
+    scenario = pollute(corpus, 0.08, 0)
+    used = setting.embeddings(corpus, scenario.rows)
+    aucs = [
+        train_and_test(
+            maker(METHODS["ai-svdd"], "5.1", {}),
+            used,
+            scenario.train,
+            [scenario.test],
+            sees_labels=True,
+            seed=seed,
+            trainings=1,
+        )[0]["auc"]
+        for seed in (0, 1000)
+    ]
+    row = together["ai-svdd"]
+    assert row["auc"] == pytest.approx(np.mean(aucs), abs=0.02)
+    assert row["spread"]["auc"] == pytest.approx(np.std(aucs), abs=0.02)
+    assert row["test_to_train"] > 0
+    assert "test_to_train" not in together["isolation-forest"]
+
+
+def test_the_mean_of_trainings_counts_those_that_collapsed() -> None:
+    y = np.array([1, 1, -1, 1])
+    alive, dead = measure(y, np.array([0.0, 0.1, 0.9, 0.2])), measure(y, np.zeros(4))
+    row = joined([alive, dead, dead])
+    assert (row["trainings"], row["collapsed"]) == (3, 2)
+    assert row["auc"] == pytest.approx((1 + 0.5 + 0.5) / 3, abs=1e-6)
+    assert row["spread"]["auc"] == pytest.approx(np.std([1, 0.5, 0.5]), abs=1e-6)
+    assert joined([alive]) == alive

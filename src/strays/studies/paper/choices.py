@@ -26,11 +26,15 @@ from strays.studies.rows import Row
 
 
 class RandomBatches(AISVDD):
-    """Rows in random order, cut into batches: anomalies fall as they may."""
+    """Rows in random order, cut into batches: anomalies fall as they may.
+
+    The loss of a batch in which they are not fewer than the normals has no minimum: such a batch is left out.
+    """
 
     def _batches(self, y: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        order = rng.permutation(len(y))
-        return iter(np.array_split(order, -(-len(y) // self.batch_size)))
+        for batch in np.array_split(rng.permutation(len(y)), -(-len(y) // self.batch_size)):
+            if 2 * (y[batch] < 0).sum() < len(batch):
+                yield batch
 
 
 class UniformStart(AISVDD):

@@ -27,6 +27,8 @@ from strays.studies.rows import Row, RowFile
 Cell = dict[str, Any]
 Compute = Callable[[Cell], Row]
 Progress = Callable[[str], AbstractContextManager[Callable[[int, int | None], None]]]
+# From the seed of one training of a run to the next.
+SEEDS_APART = 1000
 # How often a method that has a seed is trained in every run: one training alone says little of an unstable method.
 TRAININGS = 5
 # The true positive rates at which rows keep the ROC curve.
@@ -145,17 +147,22 @@ def run_study(study: Study, setting: Setting, start: Callable[[], Compute] | Non
     """Compute what is missing, and return all rows of the study; `start` is what was prepared, if it has been."""
     start = start or prepare_study(study, setting)
     file = study.file(setting)
-    cells = study.cells(setting)
-    done = {_key(cells[0], row) for row in file.read()}
-    missing = [cell for cell in cells if _key(cell, cell) not in done]
-    if missing:
-        compute = start()
+    compute: Compute | None = None
+    while missing := missing_cells(study, setting):
+        compute = compute or start()
         stamp = {"fingerprint": setting.fingerprint} if study.corpora else {}
         with setting.progress(f"study {study.name}") as progress:
             for i, cell in enumerate(missing, 1):
                 file.append(cell | stamp | compute(cell))
                 progress(i, len(missing))
     return file.read()
+
+
+def missing_cells(study: Study, setting: Setting) -> list[Cell]:
+    """The cells without a row. Some studies have further cells once the first are there."""
+    cells = study.cells(setting)
+    done = {_key(cells[0], row) for row in study.file(setting).read()}
+    return [cell for cell in cells if _key(cell, cell) not in done]
 
 
 def check_same_texts(file: RowFile, fields: tuple[str, ...], digests: dict[tuple[Any, ...], str]) -> None:
@@ -203,8 +210,10 @@ def joined(measured: list[Row]) -> Row:
     row["spread"] = {name: round(pstdev(one[name] for one in measured), 6) for name in METRICS}
     if of_those := [one[TEST_TO_TRAIN] for one in measured if TEST_TO_TRAIN in one]:
         row[TEST_TO_TRAIN] = round(fmean(of_those), 4)
-    curves = np.mean([one["roc_fpr"] for one in measured], axis=0)
-    return row | {"roc_fpr": [round(float(value), 4) for value in curves]}
+    if "roc_fpr" in first:
+        curve = np.mean([one["roc_fpr"] for one in measured], axis=0)
+        row["roc_fpr"] = [round(float(value), 4) for value in curve]
+    return row
 
 
 def without_curve(measured: Row) -> Row:

@@ -9,14 +9,12 @@ import numpy as np
 from strays.detectors.sphere import SphereDetector
 from strays.errors import DataError
 from strays.studies.paper.methods import Method, ScoringEstimator, fit_and_score
-from strays.studies.paper.study import TEST_TO_TRAIN, Setting, joined, measure
+from strays.studies.paper.study import SEEDS_APART, TEST_TO_TRAIN, Setting, joined, measure
 from strays.studies.protocol import LabelledRows
 from strays.studies.rows import Row, RowFile
 
 Make = Callable[[int], ScoringEstimator]
 Tuned = dict[str, dict[str, float]]
-# From one training of a run to the next.
-SEEDS_APART = 1000
 # Training normals that are scored, to tell overfitting.
 NORMALS_SCORED = 2000
 

@@ -30,7 +30,10 @@ def study(
         str | None, Option(help="Markdown page to write, with figures beside it, from the rows.", metavar="FILE")
     ] = None,
     runs: Annotated[
-        int, Option(help="Number of runs, each with its own seed; case studies and tuning ignore it.", min=1)
+        int, Option(help="Number of runs, each with its own draw; case studies and tuning ignore it.", min=1)
+    ] = 5,
+    trainings: Annotated[
+        int, Option(help="How often a run trains each method that has a seed; its row is the mean.", min=1)
     ] = 5,
     encoder: opt.EncoderName = "default",
     encoder_options: opt.EncoderOptions,
@@ -53,9 +56,11 @@ def study(
             data=data,
             encoder=load_encoder(encoder, **vars(encoder_options), precision="full", device=device),
             runs=runs,
+            trainings=trainings,
             download=download,
             page=page,
             progress=terminal.progress_bar,
+            say=terminal.say,
         )
     except KeyboardInterrupt:
         terminal.say(f"interrupted; finished rows are in {out}, run the same command again to resume")
