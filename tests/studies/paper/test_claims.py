@@ -15,10 +15,10 @@ from strays.studies.paper import claims, duels, page
 from strays.studies.paper.cases import CASES, DRAWS
 from strays.studies.paper.judgement import SHOWN, printed_figures
 from strays.studies.paper.methods import METHODS
-from strays.studies.paper.parts import Part
+from strays.studies.paper.parts import Part, Statement
 from strays.studies.paper.registry import read_all
 from strays.studies.paper.rules import FAILS, HOLDS, UNCLEAR, joined
-from strays.studies.paper.statements import MARGIN, STATEMENTS, Statement
+from strays.studies.paper.statements import MARGIN, STATEMENTS
 from strays.studies.paper.summary import RowsByStudy, interval, where
 from strays.studies.paper.trends import trend_table, trends
 from strays.studies.paper.unseen import METHODS_COMPARED
@@ -107,6 +107,16 @@ def test_tuned_networks_come_first_and_the_papers_numbers_beside_them() -> None:
     assert "with both networks tuned by the paper's rule." in claims.in_short(every)[0]
 
 
+def test_whether_tuning_gains_anything_is_asked_of_each_network() -> None:
+    words = "the printed settings are the best of the grid"
+    gain = {"deep-svdd-tuned": 0.05}
+    rows = rows_of("5.3", lambda method, p, seed: 0.8 + gain.get(method, 0.0), encoder="chinese")
+    found = line({"5.3": rows}, words)
+    assert (found["verdict"], found["with the paper's numbers"]) == (FAILS, "")
+    assert found["figures"] == "of 10 parts 1 holds, 1 does not (AUC of OC-SVDD on medical texts), 8 without rows"
+    assert words not in str(claims.verdicts({"5.3": where_not(rows, TUNED)}).rows)
+
+
 def test_without_tuned_rows_the_papers_numbers_stand_in_for_both_networks() -> None:
     def score(method: str, p: float | None, seed: int) -> float:
         return {"ai-svdd-tuned": 0.95, "ai-svdd-paper": 0.7, "deep-svdd-tuned": 0.8, "deep-svdd": 0.9}.get(method, 0.5)
@@ -132,7 +142,7 @@ def test_what_has_no_rows_is_left_open_and_what_has_none_at_all_is_left_out() ->
     assert found["verdict"] == UNCLEAR
     assert found["figures"] == "of 15 parts 12 hold, 3 without rows"
     places = {cells[0] for cells in claims.verdicts({"5.2-ag": rows}).rows}
-    assert places == {"abstract, 6", "5.2"}
+    assert places == {"abstract, 6", "5.2", "appendix"}
     n = len(claims.verdicts({"5.2-ag": rows}).rows)
     assert claims.in_short({"5.2-ag": rows})[0].startswith(f"Of {n} statements")
     assert claims.verdicts({}).rows == claims.in_short({}) == []

@@ -13,8 +13,9 @@ In the order in which one imports the other:
     duels.py        AI-SVDD against classifiers
     trends.py       what pollution does to each method
     evidence.py     figures and their differences, run by run; what the paper prints of the same
-    rules.py, parts.py    what a 95 % interval says of a part of a statement
-    kinds.py, statements.py    what the paper says, as data
+    rules.py        what a 95 % interval says: holds, does not hold, unclear
+    parts.py        a statement and its parts, each judged by a rule
+    kinds.py, case_statements.py, statements.py    what the paper says, as data
     judgement.py, claims.py    which of its statements hold
     figures.py      the figures of each study
     sketches.py     Figures 1 and 2, which need no rows

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from strays.studies.paper.evidence import encoders_of
 from strays.studies.paper.judgement import Judged, Readings, printed_figures
 from strays.studies.paper.kinds import CORPORA, best, falls, highest, lead, rises
-from strays.studies.paper.parts import Part
+from strays.studies.paper.parts import Part, Statement
 from strays.studies.paper.rules import FAILS, HOLDS, UNCLEAR
-from strays.studies.paper.statements import AI, BLIND, DISCUSSION, OC, STATEMENTS, Statement
+from strays.studies.paper.statements import AI, BLIND, DISCUSSION, OC, STATEMENTS
 from strays.studies.paper.summary import ResultTable, RowsByStudy, first_encoders
 
 

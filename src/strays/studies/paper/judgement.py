@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strays.studies.paper.evidence import AS_PRINTED, TUNED, Rows
-from strays.studies.paper.parts import Finding, NotAll, Part
+from strays.studies.paper.parts import Finding, NotAll, Part, Statement
 from strays.studies.paper.rules import FAILS, HOLDS, UNCLEAR, joined
-from strays.studies.paper.statements import Statement
 from strays.studies.paper.summary import RowsByStudy
 
 # A statement with more parts than this is shown by counts.

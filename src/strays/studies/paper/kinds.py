@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise, product
 
 from strays.studies.paper import printed
-from strays.studies.paper.evidence import Contrast, figure
+from strays.studies.paper.evidence import AS_PRINTED, TUNED, Contrast, figure
 from strays.studies.paper.methods import CLASSIFIERS
 from strays.studies.paper.parts import NotAll, Part
 from strays.studies.paper.rules import ABOVE, Above, Below
@@ -100,6 +100,12 @@ def otherwise(study: str, choice: str, method: str, metric: str, p: float, rule:
     """What a choice of choices.py, made the other way, changes of a method as strays trains it."""
     contrast = figure(study, metric, method, p, choice) - figure(study, metric, method, p)
     return Part(f"{printed.METRICS[metric]} on {CORPORA[study]} at {share(p)}", contrast, rule, CORPORA[study])
+
+
+def settings_tuned(study: str, network: str) -> Contrast:
+    """What a network gains in AUC from the settings that were tuned here, without pollution."""
+    p = None if highest(study) is None else 0.0
+    return figure(study, "auc", TUNED[network], p) - figure(study, "auc", AS_PRINTED[network], p)
 
 
 def beats_classifiers(method: str, test: str) -> list[Part]:

@@ -1,4 +1,4 @@
-"""The parts of a statement: each a contrast of figures and the rule that judges it."""
+"""A statement of the paper and its parts: each a contrast of figures and the rule that judges it."""
 
 from __future__ import annotations
 
@@ -112,6 +112,36 @@ class NotAll:
             return None
         verdict = joined(found)
         return Finding(self, {HOLDS: FAILS, FAILS: HOLDS}.get(verdict, UNCLEAR))
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Something the paper says: where, in short words, and in which parts.
+
+    >>> from strays.studies.paper.evidence import figure
+    >>> said("5.1", "AI-SVDD overfits", Part("distance", figure("5.1", "test_to_train", "AI-SVDD", 0.0))).studies
+    {'5.1'}
+    """
+
+    place: str
+    words: str
+    parts: tuple[Part | NotAll, ...]
+
+    @property
+    def studies(self) -> set[str]:
+        """The studies whose rows it needs."""
+        return {figure.study for part in self.parts for figure in part.figures}
+
+    @property
+    def has_networks(self) -> bool:
+        """Whether it is about OC-SVDD or AI-SVDD, which have settings to tune."""
+        return any(part.has_networks for part in self.parts)
+
+
+def said(place: str, words: str, *parts: Part | NotAll | Iterable[Part | NotAll]) -> Statement:
+    """A statement of parts, given one by one or several at once."""
+    found = [[part] if isinstance(part, Part | NotAll) else part for part in parts]
+    return Statement(place, words, tuple(part for several in found for part in several))
 
 
 def has_networks(figures: Iterable[Figure]) -> bool:

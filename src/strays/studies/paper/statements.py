@@ -6,13 +6,13 @@ paper's names here; claims.py decides which settings stand for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import product
 
 from strays.studies.paper import printed
-from strays.studies.paper.evidence import Contrast, figure
+from strays.studies.paper.case_statements import OF_CASES
+from strays.studies.paper.evidence import NETWORKS, Contrast, figure
 from strays.studies.paper.kinds import (
+    CORPORA,
     HIGHEST,
     METRICS,
     SEVERAL_KINDS,
@@ -28,16 +28,14 @@ from strays.studies.paper.kinds import (
     none_best,
     otherwise,
     rises,
+    settings_tuned,
 )
-from strays.studies.paper.parts import NotAll, Part
+from strays.studies.paper.parts import Part, said
 from strays.studies.paper.rules import (
-    CONVERGED,
     Above,
     AtLeast,
     Below,
-    Drawn,
     Equal,
-    Never,
     NoGain,
     Within,
 )
@@ -47,41 +45,10 @@ from strays.studies.protocol import POLLUTIONS
 AI, OC, RANK, LOF = "AI-SVDD", "OC-SVDD", "BERT-rank", "LOF"
 TRADITIONAL = ("OC-SVM", "ISF", LOF)
 BLIND = (*TRADITIONAL, RANK, OC)
-EQUATIONS = {"eq1": "Eq. 1", "eq4": "Eq. 4", "ai-svdd": "AI-SVDD"}
 
 # "Does not change much", "competitive" and "not needed": by less than this. The paper calls a change of 0.7 points of
 # AUC not much; this is twice as much, rounded up to half a point.
 MARGIN = 0.015
-# No more than 1, but for rounding.
-ROUNDED = 1 + 1e-9
-
-
-@dataclass(frozen=True)
-class Statement:
-    """Something the paper says: where, in short words, and in which parts.
-
-    >>> STATEMENTS[0].place, STATEMENTS[0].words
-    ('abstract, 6', 'AI-SVDD outperforms all others, at the highest p of every corpus')
-    """
-
-    place: str
-    words: str
-    parts: tuple[Part | NotAll, ...]
-
-    @property
-    def studies(self) -> set[str]:
-        """The studies whose rows it needs."""
-        return {figure.study for part in self.parts for figure in part.figures}
-
-    @property
-    def has_networks(self) -> bool:
-        """Whether it is about OC-SVDD or AI-SVDD, which have settings to tune."""
-        return any(part.has_networks for part in self.parts)
-
-
-def _said(place: str, words: str, *parts: Part | NotAll | Iterable[Part | NotAll]) -> Statement:
-    found = [[part] if isinstance(part, Part | NotAll) else part for part in parts]
-    return Statement(place, words, tuple(part for several in found for part in several))
 
 
 def _false_alarms(method: str) -> Contrast:
@@ -93,11 +60,6 @@ def _overfit(method: str, p: float) -> Contrast:
     return figure("5.1", "test_to_train", method, p)
 
 
-def _case(field: str) -> Contrast:
-    """A figure of case study II: size of the hypersphere, or anomaly to normal ratio, of an objective."""
-    return figure("case-2", field)
-
-
 def _margins(method: str, other: str, margins: tuple[float, ...]) -> list[Part]:
     """Leads on the medical texts, at least as large as printed; the text rounds, so half a digit less will do."""
     return [
@@ -106,13 +68,8 @@ def _margins(method: str, other: str, margins: tuple[float, ...]) -> list[Part]:
 
 
 GENERAL = [
-    _said("abstract, 6", "AI-SVDD outperforms all others, at the highest p of every corpus", best_at_highest(AI)),
-    _said(
-        "3",
-        "around the centre that is solved for, the volume is smaller than around a fixed one",
-        Part("share of the volume", _case("joint_to_fixed"), Never(ROUNDED)),
-    ),
-    _said(
+    said("abstract, 6", "AI-SVDD outperforms all others, at the highest p of every corpus", best_at_highest(AI)),
+    said(
         "4",
         "AI-SVDD needs no pretraining",
         (
@@ -124,18 +81,18 @@ GENERAL = [
 ]
 
 TEXT_QUALITY = [
-    _said(
+    said(
         "5.1",
         f"the AUC of BERT-rank does not change much with p (by less than {100 * MARGIN:g} points)",
         Part("AUC", change("5.1", RANK, "auc"), Within(MARGIN)),
     ),
-    _said("5.1", "BERT-rank falls slightly with p, by every metric", falls("5.1", [RANK])),
-    _said("5.1", "OC-SVDD falls with p, by every metric", falls("5.1", [OC])),
-    _said("5.1", "OC-SVDD falls gradually: its AUC at every step of p", every_step("5.1", OC, ["auc"], down=True)),
-    _said("5.1", "AI-SVDD rises with p, by every metric", rises("5.1", AI)),
-    _said("5.1", "AI-SVDD rises at every step of p", every_step("5.1", AI)),
-    _said("5.1", "AI-SVDD rises most from p = 0 to 1 %", first_step_largest("5.1", AI)),
-    _said(
+    said("5.1", "BERT-rank falls slightly with p, by every metric", falls("5.1", [RANK])),
+    said("5.1", "OC-SVDD falls with p, by every metric", falls("5.1", [OC])),
+    said("5.1", "OC-SVDD falls gradually: its AUC at every step of p", every_step("5.1", OC, ["auc"], down=True)),
+    said("5.1", "AI-SVDD rises with p, by every metric", rises("5.1", AI)),
+    said("5.1", "AI-SVDD rises at every step of p", every_step("5.1", AI)),
+    said("5.1", "AI-SVDD rises most from p = 0 to 1 %", first_step_largest("5.1", AI)),
+    said(
         "5.1",
         "BERT-rank is below OC-SVDD and AI-SVDD, at every p",
         (
@@ -144,9 +101,9 @@ TEXT_QUALITY = [
             if (part := lead("5.1", above, RANK, metric, p))
         ),
     ),
-    _said("5.1", "OC-SVDD is best without pollution", best("5.1", OC, [0.0])),
-    _said("5.1", "AI-SVDD is best at p = 8 %", best("5.1", AI, [HIGHEST])),
-    _said(
+    said("5.1", "OC-SVDD is best without pollution", best("5.1", OC, [0.0])),
+    said("5.1", "AI-SVDD is best at p = 8 %", best("5.1", AI, [HIGHEST])),
+    said(
         "5.1",
         "AI-SVDD at p = 8 % has MAP 49.1, Recall@5 50.0, AUC 92.2",
         (
@@ -155,22 +112,22 @@ TEXT_QUALITY = [
         ),
     ),
     # The text rounds: a lead from 2.5 points on is one of 3.
-    _said(
+    said(
         "5.1",
         "AI-SVDD is 3 points of AUC above OC-SVDD at p = 8 %",
         lead("5.1", AI, OC, "auc", HIGHEST, AtLeast(0.025)),
     ),
-    _said(
+    said(
         "5.1",
         "AI-SVDD is 6 points of AUC above BERT-rank at p = 8 %",
         lead("5.1", AI, RANK, "auc", HIGHEST, AtLeast(0.055)),
     ),
-    _said(
+    said(
         "5.1",
         "at 80 % TPR and p = 8 %, AI-SVDD has a lower FPR than OC-SVDD and BERT-rank",
         (Part(f"against {other}", _false_alarms(AI) - _false_alarms(other), Below()) for other in (OC, RANK)),
     ),
-    _said(
+    said(
         "5.1",
         "that FPR is 6 % with AI-SVDD, 19 % with OC-SVDD, 24 % with BERT-rank",
         (
@@ -178,17 +135,17 @@ TEXT_QUALITY = [
             for method, told in sorted(printed.FPR_AT_80_TPR["5.1"].items(), key=lambda item: item[1])
         ),
     ),
-    _said(
+    said(
         "5.1",
         "without pollution Eq. 4 (AI-SVDD) is clearly below OC-SVDD",
         (lead("5.1", OC, AI, metric, 0.0) for metric in METRICS),
     ),
-    _said(
+    said(
         "5.1",
         "with a random centre OC-SVDD is much worse",
         (otherwise("5.1", "oc-center", OC, metric, 0.0, Below()) for metric in METRICS),
     ),
-    _said(
+    said(
         "5.1",
         "without anomalies AI-SVDD overfits",
         Part("test / training distance", _overfit(AI, 0.0), Above(1.0)),
@@ -203,18 +160,18 @@ UNKNOWN_CLASS = [
         statement
         for study, name in SEVERAL_KINDS.items()
         for statement in (
-            _said("5.2", f"on {name}, all one-class methods fall with p, by every metric", falls(study, BLIND)),
-            _said("5.2", f"on {name}, AI-SVDD rises with p, by every metric", rises(study, AI)),
+            said("5.2", f"on {name}, all one-class methods fall with p, by every metric", falls(study, BLIND)),
+            said("5.2", f"on {name}, AI-SVDD rises with p, by every metric", rises(study, AI)),
         )
     ),
-    _said("5.2", "on AG, LOF is best below p = 8 %", best("5.2-ag", LOF, POLLUTIONS[:-1])),
-    _said("5.2", "on AG, AI-SVDD is best at p = 8 %", best("5.2-ag", AI, [HIGHEST])),
-    _said("5.2", "on Yelp, no method is best throughout below p = 4 %", none_best("5.2-yelp", POLLUTIONS[:3])),
-    _said("5.2", "on Yelp, AI-SVDD is best from p = 4 % on", best("5.2-yelp", AI, POLLUTIONS[3:])),
-    _said(
+    said("5.2", "on AG, LOF is best below p = 8 %", best("5.2-ag", LOF, POLLUTIONS[:-1])),
+    said("5.2", "on AG, AI-SVDD is best at p = 8 %", best("5.2-ag", AI, [HIGHEST])),
+    said("5.2", "on Yelp, no method is best throughout below p = 4 %", none_best("5.2-yelp", POLLUTIONS[:3])),
+    said("5.2", "on Yelp, AI-SVDD is best from p = 4 % on", best("5.2-yelp", AI, POLLUTIONS[3:])),
+    said(
         "5.2", "on RCT, AI-SVDD is best by MAP and AUC where p > 0", best("5.2-rct", AI, POLLUTIONS[1:], ("map", "auc"))
     ),
-    _said(
+    said(
         "5.2",
         "on RCT, AI-SVDD is competitive with LOF by Recall@5 where p > 0",
         (
@@ -225,7 +182,7 @@ UNKNOWN_CLASS = [
 ]
 
 MEDICAL = [
-    _said(
+    said(
         "5.3",
         "OC-SVM, ISF and LOF are poor: below both networks, by every metric",
         (
@@ -238,7 +195,7 @@ MEDICAL = [
             for poor, above, (metric, title) in product(TRADITIONAL, (OC, AI), printed.METRICS.items())
         ),
     ),
-    _said(
+    said(
         "5.3",
         "OC-SVM is the poorest",
         (
@@ -246,18 +203,18 @@ MEDICAL = [
             for other, (metric, title) in product((*BLIND[1:], AI), printed.METRICS.items())
         ),
     ),
-    _said(
+    said(
         "5.3",
         "BERT-rank is above OC-SVM, ISF and LOF",
         (lead("5.3", RANK, other, metric, None) for other in TRADITIONAL for metric in METRICS),
     ),
-    _said(
+    said(
         "5.3",
         "OC-SVDD is above BERT-rank by 1 point of MAP, 5 of Recall@5, 1 of AUC",
         _margins(OC, RANK, (0.005, 0.045, 0.005)),
     ),
-    _said("5.3", "AI-SVDD is best by every metric", best("5.3", AI, [None])),
-    _said(
+    said("5.3", "AI-SVDD is best by every metric", best("5.3", AI, [None])),
+    said(
         "5.3",
         "AI-SVDD is above OC-SVDD by 16 points of MAP, 14 of Recall@5, 2.4 of AUC",
         _margins(AI, OC, (0.155, 0.135, 0.0235)),
@@ -265,65 +222,21 @@ MEDICAL = [
 ]
 
 DISCUSSION = [
-    _said("5.4", "AI-SVDD beats a classifier on anomalies of a kind known in training", beats_classifiers(AI, "seen")),
-    _said("5.4", "AI-SVDD beats a classifier on anomalies of kinds never seen", beats_classifiers(AI, "unseen")),
-    _said("5.4", "its lead over a classifier is larger on kinds never seen", more_where_unseen(AI)),
+    said("5.4", "AI-SVDD beats a classifier on anomalies of a kind known in training", beats_classifiers(AI, "seen")),
+    said("5.4", "AI-SVDD beats a classifier on anomalies of kinds never seen", beats_classifiers(AI, "unseen")),
+    said("5.4", "its lead over a classifier is larger on kinds never seen", more_where_unseen(AI)),
 ]
 
-SUPPLEMENT = [
-    _said(
-        "supplement I",
-        "Eq. 1 of a linear layer has the printed closed form",
-        Part("error of gradient descent", figure("case-1", "eq1_error"), Never(CONVERGED)),
-    ),
-    _said(
-        "3, supplement I",
-        "Eq. 3 of a linear layer maps all points to zero",
-        Part("norm of W", figure("case-1", "eq3_norm"), Never(CONVERGED)),
-    ),
-    _said(
-        "supplement I",
-        "with weights of norm 1 no two points move apart (Cauchy-Schwarz)",
-        (Part(title, _case(f"{name}.stretch"), Never(ROUNDED)) for name, title in EQUATIONS.items() if name != "eq1"),
-    ),
-    _said(
-        "supplement II",
-        "sizes of 3.35, 0.94 and 0.96 for Eq. 1, Eq. 4 and AI-SVDD",
-        (Part(title, _case(f"{name}.size"), Drawn(printed.CASE_2[name][0])) for name, title in EQUATIONS.items()),
-    ),
-    _said(
-        "supplement II",
-        "ratios of 2.0, 2.8 and 3.48 for Eq. 1, Eq. 4 and AI-SVDD",
-        (Part(title, _case(f"{name}.ratio"), Drawn(printed.CASE_2[name][1])) for name, title in EQUATIONS.items()),
-    ),
-    _said(
-        "supplement II",
-        "Eq. 4 is smaller than Eq. 1",
-        Part("size", _case("eq4.size") - _case("eq1.size"), Below()),
-    ),
-    _said(
-        "supplement II",
-        "Eq. 4 has a larger ratio than Eq. 1",
-        Part("ratio", _case("eq4.ratio") - _case("eq1.ratio")),
-    ),
-    _said(
-        "supplement II",
-        "AI-SVDD is close to Eq. 4 in size (within 0.05)",
-        Part("size", _case("ai-svdd.size") - _case("eq4.size"), Within(0.05)),
-    ),
-    _said(
-        "supplement II",
-        "AI-SVDD has a larger ratio than Eq. 4",
-        Part("ratio", _case("ai-svdd.ratio") - _case("eq4.ratio")),
-    ),
-    _said(
-        "4, supplement III",
-        "with labels the centre is closer to the truth",
+APPENDIX = [
+    said(
+        "appendix",
+        "the printed settings are the best of the grid: tuning here gains nothing at p = 0",
         (
-            Part(f"against {title}", figure("case-3", "taught") - figure("case-3", field), Below())
-            for field, title in (("blind", "the mean of all"), ("blind_without_anomalies", "the mean of the normals"))
+            Part(f"AUC of {network} on {name}", settings_tuned(study, network), NoGain(MARGIN), network)
+            for network in NETWORKS
+            for study, name in CORPORA.items()
         ),
     ),
 ]
 
-STATEMENTS = (*GENERAL, *TEXT_QUALITY, *UNKNOWN_CLASS, *MEDICAL, *DISCUSSION, *SUPPLEMENT)
+STATEMENTS = (*GENERAL, *TEXT_QUALITY, *UNKNOWN_CLASS, *MEDICAL, *DISCUSSION, *APPENDIX, *OF_CASES)
