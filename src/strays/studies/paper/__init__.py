@@ -10,9 +10,9 @@ In the order in which one imports the other:
     printed.py      the figures that the paper prints
     summary.py      rows to means, intervals and tables of text
     details.py, tuning_tables.py, case_tables.py, tables.py    the tables of each study
+    evidence.py     figures and their differences, run by run; what the paper prints of the same
     duels.py        AI-SVDD against classifiers
     trends.py       what pollution does to each method
-    evidence.py     figures and their differences, run by run; what the paper prints of the same
     rules.py        what a 95 % interval says: holds, does not hold, unclear
     parts.py        a statement and its parts, each judged by a rule
     kinds.py, case_statements.py, statements.py    what the paper says, as data

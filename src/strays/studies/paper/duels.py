@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from statistics import fmean
 
+from strays.studies.paper.evidence import Rows, figure
 from strays.studies.paper.methods import CLASSIFIERS
-from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, interval, share, values, where
+from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, interval, share, values
 
 # AI-SVDD with each of its settings.
 CONTENDERS = ("ai-svdd-tuned", "ai-svdd-paper", "ai-svdd")
@@ -44,19 +44,12 @@ def duels(every: RowsByStudy, method: str) -> list[Duel]:
     """A method against each classifier. Known kinds share their normals, so that a run counts once: its mean."""
     found = []
     for corpus, rows in every.items():
-        settings = product(values(rows, "encoder"), TESTS, values(rows, "pollution"), CLASSIFIERS)
-        for encoder, test, p, other in settings:
-            own = [row for row in where(rows, encoder=encoder, pollution=p) if test in row]
-            ours, theirs = (
-                {(row["seed"], row["known"]): row[test]["auc"] for row in where(own, method=name)}
-                for name in (method, other)
-            )
-            by_seed: dict[int, list[float]] = {}
-            for run in [run for run in ours if run in theirs]:
-                by_seed.setdefault(run[0], []).append(ours[run] - theirs[run])
-            if by_seed:
-                lead = interval([fmean(differences) for differences in by_seed.values()])
-                found.append(Duel(corpus, encoder, test, p, method, other, *lead))
+        for encoder in values(rows, "encoder"):
+            source = Rows({corpus: rows}, {}, encoder)
+            for test, p, other in product(TESTS, values(rows, "pollution"), CLASSIFIERS):
+                ours, theirs = (figure(corpus, f"{test}.auc", name, p) for name in (method, other))
+                if differences := (ours - theirs).samples(source):
+                    found.append(Duel(corpus, encoder, test, p, method, other, *interval(differences)))
     return found
 
 

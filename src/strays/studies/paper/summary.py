@@ -81,9 +81,8 @@ def first_encoders(every: RowsByStudy) -> str:
     'encoder default for 5.1; encoder m3e-small for 5.3'
     """
     studies: dict[str, list[str]] = {}
-    for study, rows in every.items():
-        if study.startswith("5."):
-            studies.setdefault(values(rows, "encoder")[0], []).append(study)
+    for study, rows in comparisons(every).items():
+        studies.setdefault(values(rows, "encoder")[0], []).append(study)
     return "; ".join(f"encoder {name} for {', '.join(own)}" for name, own in studies.items())
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from strays.studies.paper import printed
+from strays.studies.paper.evidence import Rows, figure
 from strays.studies.paper.methods import METHODS
-from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, interval, values, where
+from strays.studies.paper.summary import TITLES, ResultTable, RowsByStudy, interval, values
 from strays.studies.rows import Row
 
 
@@ -45,12 +46,8 @@ def trends(study: str, rows: list[Row], metric: str) -> list[Trend]:
     found = []
     pollutions = [p for p in values(rows, "pollution") if p is not None]
     for encoder, method in product(values(rows, "encoder"), METHODS) if len(pollutions) > 1 else ():
-        own = where(rows, encoder=encoder, method=method)
-        last, first = (
-            {row["seed"]: row[metric] for row in where(own, pollution=p)} for p in (pollutions[-1], pollutions[0])
-        )
-        differences = [last[seed] - first[seed] for seed in last if seed in first]
-        if differences:
+        last, first = (figure(study, metric, method, p) for p in (pollutions[-1], pollutions[0]))
+        if differences := (last - first).samples(Rows({study: rows}, {}, encoder)):
             found.append(Trend(study, encoder, method, metric, *interval(differences)))
     return found
 
