@@ -96,7 +96,8 @@ def _leads(readings: Readings) -> str:
         p = highest(study)
         over = Statement("", "", (lead(study, AI, OC, "auc", p),))
         if judged := readings.judge(over):
-            leads.append(f"{judged.figures} on {name} (printed {printed_figures(over)})")
+            settings = "; the paper's numbers" if judged.fallen_back else ""
+            leads.append(f"{judged.figures} on {name} (printed {printed_figures(over)}{settings})")
         if judged := readings.judge(Statement("", "", tuple(best(study, AI, [p])))):
             best_on[judged.verdict].append(name)
     if not leads:
@@ -125,10 +126,13 @@ def _duels(readings: Readings) -> str:
         if judged := readings.judge(statement):
             count = Counter(finding.verdict for finding in judged.findings if finding)
             words.append(
-                f"on anomalies of {kind} it is clearly better in {count[HOLDS] or 'none'} of {count.total()} "
-                f"combinations and clearly worse in {count[FAILS] or 'none'}"
+                f"on anomalies of {kind} it is clearly better in {count[HOLDS] or 'none'} of {count.total()} and "
+                f"clearly worse in {count[FAILS] or 'none'}"
             )
-    opening = "Against plain classifiers, which the paper leaves to future work, by corpus, p and classifier"
+    opening = (
+        "AI-SVDD against plain classifiers, which the paper leaves to future work, in combinations of corpus, p and "
+        "classifier, by AUC"
+    )
     return f"{opening}: {'; '.join(words)}." if words else ""
 
 
