@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from strays.studies.corpora import CORPORA
 from strays.studies.paper.cases import CASES
 from strays.studies.paper.choices import CHOICES
 from strays.studies.paper.methods import METHODS
-from strays.studies.paper.tuning import Tuning
+from strays.studies.paper.tuning import GRIDS, PARAMETERS, finalists
 from strays.studies.paper.unseen import METHODS_COMPARED
 from strays.studies.protocol import POLLUTIONS
 from strays.studies.rows import Row
@@ -24,7 +23,8 @@ TUNED = {
 
 def measured(auc: float) -> Row:
     curve = [round(float(x), 4) for x in np.linspace(0, 1, 51)]
-    return {"map": auc / 2, "recall_at_5": auc / 3, "auc": auc, "fpr_at_80_tpr": 1 - auc, "roc_fpr": curve}
+    metrics = {"map": auc / 2, "recall_at_5": auc / 3, "auc": auc, "fpr_at_80_tpr": 1 - auc}
+    return {"n": 105, "n_anomalies": 5, **metrics, "roc_fpr": curve}
 
 
 def trained(method: str) -> Row:
@@ -83,13 +83,25 @@ def repeat_rows(by: dict[tuple[str, int, float], dict[str, float]]) -> list[Row]
 
 
 def tuning_rows(corpus: str = "5.1", encoder: str = "default") -> list[Row]:
-    """Every setting a little better than the one before it; the first two of each grid collapsed."""
-    cells = Tuning(corpus).cells(SimpleNamespace(encoder_name=encoder))  # type: ignore[arg-type]
-    rows = [cell | measured(0.501 + i / 2000) for i, cell in enumerate(cells)]
-    for method in ("deep-svdd", "ai-svdd-paper"):
-        for row in [row for row in rows if row["method"] == method][:2]:
-            row |= measured(0.5) | {"collapsed": 1}
-    return rows
+    """Every setting a little better than the one before it; the first two of each grid collapsed.
+
+    Of the finalists, the last is the best when they are trained again.
+    """
+    rows = [
+        {"study": f"tuning-{corpus}", "encoder": encoder, "method": method}
+        | dict(zip(PARAMETERS, values, strict=True))
+        | {"training": 0}
+        | (measured(0.501 + i / 2000) if i > 1 else measured(0.5) | {"collapsed": 1})
+        for method, grid in GRIDS.items()
+        for i, values in enumerate(product(*(grid[name] for name in PARAMETERS)))
+    ]
+    again = [
+        row | measured(row["auc"] + 0.01 * i) | {"training": training}
+        for method in GRIDS
+        for i, row in enumerate(finalists(rows, method))
+        for training in range(1, 5)
+    ]
+    return [{name: value for name, value in row.items() if name != "roc_fpr"} for row in rows + again]
 
 
 def every_row() -> dict[str, list[Row]]:

@@ -161,6 +161,8 @@ def test_committed_studies_are_whole(name: str) -> None:
     study, rows = studies()[name], read_all(RESULTS).get(name, [])
     for encoder in {row.get("encoder") for row in rows}:
         own = [row for row in rows if row.get("encoder") == encoder]
+        if name.startswith("tuning-") and not any("training" in row for row in own):
+            pytest.skip("rows of version 0.1")
         tuned = any("settings" in row for row in own)
         cells = study.cells(SimpleNamespace(encoder_name=encoder, out=RESULTS, runs=5))  # type: ignore[arg-type]
         wanted = [cell for cell in cells if tuned or not (cell.get("method") in METHODS and is_tuned(cell["method"]))]

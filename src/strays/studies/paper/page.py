@@ -16,7 +16,9 @@ from strays.studies.paper import claims, details, duels, tables, trends, tuning_
 from strays.studies.paper.figures import figures_of, save, style
 from strays.studies.paper.registry import titles
 from strays.studies.paper.sketches import INSIDE, SKETCHES, motivation
+from strays.studies.paper.study import TRAININGS
 from strays.studies.paper.summary import ResultTable, RowsByStudy, comparisons, interval, of_kind
+from strays.studies.paper.tuning import FINALISTS
 from strays.studies.rows import Row
 
 
@@ -79,10 +81,9 @@ def render(every: RowsByStudy, folder: str, notes: str = "") -> str:
     if other_ways := details.other_ways(every):
         parts.append(fill("choices", tables=_joined(details.choices(other_ways))))
     parts += _repeat(every, fill)
-    if studies("tuning-"):
-        gained = tuning_tables.gained(every)
-        shown = [tuning_tables.searched(every), *([gained] if gained else [])]
-        parts.append(fill("tuning", tables=_joined(shown)))
+    if searched := tuning_tables.searched(every):
+        shown = _joined([searched, *filter(None, [tuning_tables.gained(every)])])
+        parts.append(fill("tuning", tables=shown, finalists=FINALISTS, trainings=TRAININGS))
     if studies("case-"):
         parts.append(fill("cases"))
     parts += [fill(study, study, **_case_figures(study, every[study])) for study in studies("case-")]

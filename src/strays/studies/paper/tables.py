@@ -188,7 +188,7 @@ def tables_of(study: str, every: RowsByStudy) -> list[ResultTable]:
     if kind == "case":
         return [CASE_TABLES[study](rows)]
     if kind == "tuning":
-        return [searched({study: rows}), *best_settings(corpus, rows)]
+        return [*filter(None, [searched({study: rows})]), *best_settings(corpus, rows)]
     if kind == "unseen":
         return unseen(corpus, rows)
     if kind == "choices":

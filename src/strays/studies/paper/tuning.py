@@ -111,9 +111,13 @@ class Tuning(Study):
 
 
 def finalists(rows: list[Row], method: str) -> list[Row]:
-    """The settings of a method that are best by AUC on the dev set after one training, of equal ones the smaller."""
-    once = [row for row in rows if row["method"] == method and row["training"] == 0]
-    return sorted(once, key=_place)[:FINALISTS]
+    """The settings of a method that are trained again."""
+    return ranked_once(rows, method)[:FINALISTS]
+
+
+def ranked_once(rows: list[Row], method: str) -> list[Row]:
+    """The settings of a method after one training, best by AUC on the dev set first, of equal ones the smaller."""
+    return sorted((row for row in rows if row["method"] == method and row.get("training") == 0), key=_place)
 
 
 def ranked(rows: list[Row], method: str) -> list[Row]:

@@ -18,7 +18,7 @@ from strays.studies.paper.summary import (
     values,
     where,
 )
-from strays.studies.paper.tuning import GRIDS, PARAMETERS, is_printed, ranked
+from strays.studies.paper.tuning import GRIDS, PARAMETERS, is_printed, ranked, ranked_once
 from strays.studies.rows import Row
 
 NETWORKS = {name: TITLES[name].partition(",")[0] for name in GRIDS}
@@ -26,38 +26,43 @@ NETWORKS = {name: TITLES[name].partition(",")[0] for name in GRIDS}
 BEST = 3
 
 
-def has_collapsed(row: Row) -> bool:
-    """Whether a setting's network collapsed; older rows have only its AUC, which is then exactly a half."""
-    return "collapsed" in row or row["auc"] == 0.5
-
-
-def searched(every: RowsByStudy) -> ResultTable:
+def searched(every: RowsByStudy) -> ResultTable | None:
     """One line for each search of a grid: its winner and where the paper's choice stands, by dev AUC."""
     lines = []
     for corpus, rows in of_kind(every, "tuning").items():
         for encoder, method in product(values(rows, "encoder"), GRIDS):
-            order = ranked(where(rows, encoder=encoder), method)
-            if order:
-                place = next((i for i, row in enumerate(order) if is_printed(row, corpus)), None)
+            own = where(rows, encoder=encoder)
+            once = ranked_once(own, method)
+            if once:
+                order = ranked(own, method)
+                place = {setting_words(row): f"{i} of {len(once)}" for i, row in enumerate(once, 1)}
+                papers = next((row for row in order if is_printed(row, corpus)), None)
                 lines.append(
                     [
                         corpus,
                         encoder,
                         NETWORKS[method],
                         setting_words(order[0]),
-                        f"{100 * order[0]['auc']:.1f}",
-                        f"{place + 1} of {len(order)}" if place is not None else "",
-                        f"{100 * order[place]['auc']:.1f}" if place is not None else "",
-                        f"{100 * median(row['auc'] for row in order):.1f}",
-                        f"{sum(map(has_collapsed, order))} of {len(order)}",
+                        _dev_auc(order[0]),
+                        place[setting_words(order[0])],
+                        place[setting_words(papers)] if papers else "",
+                        _dev_auc(papers) if papers else "",
+                        f"{100 * median(row['auc'] for row in once):.1f}",
+                        f"{sum('collapsed' in row for row in once)} of {len(once)}",
                     ]
                 )
-    header = ["study", "encoder", "network", "winner", "dev AUC", "place of the paper's choice", "its dev AUC"]
-    return ResultTable(
-        "Winners of the grids: hidden size / latent size / batch size, and weight decay",
-        [*header, "median dev AUC", "collapsed"],
-        lines,
-    )
+    header = [
+        *("study", "encoder", "network", "winner", "its dev AUC", "its place after one training"),
+        *("place of the paper's choice after one training", "its dev AUC", "median dev AUC", "collapsed"),
+    ]
+    title = "Winners of the grids: hidden size / latent size / batch size, and weight decay"
+    return ResultTable(title, header, lines) if lines else None
+
+
+def _dev_auc(row: Row) -> str:
+    """AUC of one training, or mean (deviation) of several."""
+    deviation = f" ({100 * row['spread']['auc']:.1f})" if "spread" in row else ""
+    return f"{100 * row['auc']:.1f}{deviation}"
 
 
 def setting_words(settings: Row) -> str:
@@ -102,12 +107,13 @@ def best_settings(corpus: str, rows: list[Row]) -> list[ResultTable]:
             [
                 f"{i + 1}" + (", the paper's choice" if i in papers else ""),
                 *(f"{settings[i][name]:g}" for name in names),
+                f"{settings[i].get('trainings', 1)}",
                 f"{100 * settings[i]['auc']:.1f}",
                 f"{100 * settings[i]['map']:.1f}",
             ]
             for i in sorted(places)
         ]
-        header = ["place by AUC", *(name.replace("_", " ") for name in names), "dev AUC", "dev MAP"]
+        header = ["place", *(name.replace("_", " ") for name in names), "trainings", "dev AUC", "dev MAP"]
         title = f"{corpus}, {NETWORKS[method]}: {len(settings)} settings, encoder {encoder}"
         tables.append(ResultTable(title, header, lines))
     return tables
