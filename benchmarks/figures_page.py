@@ -219,11 +219,11 @@ second (`python -m benchmarks.auto_speed`). Fitting AI-SVDD takes {ai_svdd["rati
 (`python -m benchmarks.fit_speed`).
 
 ## AI-SVDD and the paper
-Test splits, default encoder, **our settings** (the defaults of `AISVDD`), mean (deviation) of 5 seeds, each with its
-own draw of anomalies. The last column is what the paper prints for **its own settings and encoder** (BERT-base-cased),
-on AG with three times as many training texts, so the two do not compare like with like. [paper.md](paper.md) has all
-methods, corpora and encoders, also tuned by the paper's rule and with the numbers it prints, and tests every statement
-of the paper (`strays study`).
+Test splits, default encoder, **our settings** (the defaults of `AISVDD`), mean (deviation) of 5 runs, each with its
+own draw of anomalies and five trainings. The last column is what the paper prints for **its own settings and encoder**
+(BERT-base-cased), on AG with three times as many training texts, so the two do not compare like with like.
+[paper.md](paper.md) has all methods, corpora and encoders, also tuned by the paper's rule and with the numbers it
+prints, and tests every statement of the paper (`strays study`).
 
 {paper_table()}
 """

@@ -116,8 +116,8 @@ def _contrary(found: list[Judged]) -> str:
     for judged in found:
         if judged.verdict == FAILS and judged.statement not in DISCUSSION:
             by_place.setdefault(judged.statement.place, []).append(judged.statement.words)
-    places = [f"({place}) {'; '.join(words)}" for place, words in by_place.items()]
-    return f"These statements do not hold here: {'; '.join(places)}." if places else ""
+    places = [f"\n  - {place}: {'; '.join(words)}." for place, words in by_place.items()]
+    return f"These statements do not hold here, by the section they are from:{''.join(places)}" if places else ""
 
 
 def _duels(readings: Readings) -> str:
