@@ -177,8 +177,8 @@ best of {len(singles())} single detectors, which nobody knows beforehand. `auto`
 {fmean(ap):.2f} points of average precision on average, and {max(auc):.1f} AUC points in its worst cell
 (`python -m benchmarks.regret`). Quality against the number of labels: [regret.md](regret.md).
 
-With 8 % known anomalies, on the paper's test splits with the default encoder, mean (deviation) of 5 draws
-(`python -m benchmarks.auto_paper`):
+With 8 % known anomalies, on the test splits of the paper's studies with the default encoder, mean (deviation) of 5
+draws (`python -m benchmarks.auto_paper`):
 
 {quality_table()}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from strays.studies.paper.evidence import encoders_of
+from strays.studies.paper.evidence import TUNED, Rows, encoders_of
 from strays.studies.paper.judgement import Judged, Readings, printed_figures
 from strays.studies.paper.kinds import CORPORA, best, falls, highest, lead, rises
-from strays.studies.paper.parts import Part, Statement
+from strays.studies.paper.parts import Finding, Part, Statement
 from strays.studies.paper.rules import FAILS, HOLDS, UNCLEAR
 from strays.studies.paper.statements import AI, BLIND, DISCUSSION, OC, STATEMENTS
 from strays.studies.paper.summary import ResultTable, RowsByStudy, first_encoders
@@ -51,7 +51,13 @@ def in_short(every: RowsByStudy) -> list[str]:
     found = [judged for statement in STATEMENTS if (judged := readings.judge(statement))]
     if not found:
         return []
-    lines = (_counts(found, readings), _with_pollution(readings), _leads(readings), _contrary(found), _duels(readings))
+    lines = (
+        _counts(found, readings),
+        _with_pollution(readings),
+        _leads(readings),
+        _contrary(found),
+        _duels(every, readings),
+    )
     return [line for line in lines if line]
 
 
@@ -120,20 +126,30 @@ def _contrary(found: list[Judged]) -> str:
     return f"These statements do not hold here, by the section they are from:{''.join(places)}" if places else ""
 
 
-def _duels(readings: Readings) -> str:
+def _duels(every: RowsByStudy, readings: Readings) -> str:
+    """How often it is clearly better or worse than a classifier, as the paper has it and with strays' settings."""
+    with_ours = Rows(every, TUNED | {AI: "ai-svdd"})
     words = []
     for statement, kind in zip(DISCUSSION, ("a kind known in training", "kinds never seen"), strict=False):
         if judged := readings.judge(statement):
-            count = Counter(finding.verdict for finding in judged.findings if finding)
+            settings = "with the paper's numbers" if judged.fallen_back else "tuned"
+            ours = [part.judge(with_ours) for part in statement.parts]
             words.append(
-                f"on anomalies of {kind} it is clearly better in {count[HOLDS] or 'none'} of {count.total()} and "
-                f"clearly worse in {count[FAILS] or 'none'}"
+                f"on anomalies of {kind} it is, {settings}, {_better_and_worse(judged.findings)}, and with strays' "
+                f"settings {_better_and_worse(ours)}"
             )
     opening = (
         "AI-SVDD against plain classifiers, which the paper leaves to future work, in combinations of corpus, p and "
         "classifier, by AUC"
     )
     return f"{opening}: {'; '.join(words)}." if words else ""
+
+
+def _better_and_worse(findings: Iterable[Finding | None]) -> str:
+    count = Counter(finding.verdict for finding in findings if finding)
+    return (
+        f"clearly better in {count[HOLDS] or 'none'} of {count.total()} and clearly worse in {count[FAILS] or 'none'}"
+    )
 
 
 def _and(words: list[str]) -> str:

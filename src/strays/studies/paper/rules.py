@@ -72,15 +72,15 @@ class Within(Above):
 
 @dataclass(frozen=True)
 class NoGain(Above):
-    """Nothing to speak of is gained: not clearly more than zero, and less than the bound.
+    """Nothing to speak of is gained: the whole interval lies below the bound, which is what can be spoken of.
 
-    >>> NoGain(1.5).verdict(-1, 1), NoGain(1.5).verdict(-1, 2), NoGain(1.5).verdict(1, 2)
+    >>> NoGain(1.5).verdict(-1, 1), NoGain(1.5).verdict(-1, 2), NoGain(1.5).verdict(2, 3)
     ('holds', 'unclear', 'does not hold')
     """
 
     def verdict(self, low: float, high: float) -> str:
         """What the interval says."""
-        return FAILS if low > 0 else HOLDS if high < self.bound else UNCLEAR
+        return FAILS if low > self.bound else HOLDS if high < self.bound else UNCLEAR
 
 
 @dataclass(frozen=True)
