@@ -206,7 +206,7 @@ def test_choices_made_the_other_way_and_overfitting() -> None:
     for row in rows:
         if row["method"] in TUNED + PAPERS:
             row["test_to_train"] = 1.3 if (row["method"][0], row["pollution"]) == ("a", 0.0) else 1.1
-    gain = {"oc-center": -0.2, "pretraining": 0.005, "epochs": -0.1}
+    gain = {"oc-center": -0.2, "pretraining": 0.02, "epochs": -0.1}
     other = [
         row | {"study": "choices-5.1", "choice": choice} | measured(row["auc"] + change)
         for choice, change in gain.items()
@@ -217,11 +217,11 @@ def test_choices_made_the_other_way_and_overfitting() -> None:
     assert line(every, "with a random centre OC-SVDD is much worse")["figures"].endswith("AUC: -20.0 ± 0.0")
     assert line(every, "with a random centre OC-SVDD is much worse")["verdict"] == HOLDS
     assert line(every, "without anomalies AI-SVDD overfits")["verdict"] == HOLDS
-    # A gain of half a point in every run is clear: pretraining helps, so it is not for nothing.
+    # A gain of two points in every run is past the margin: pretraining helps.
     assert line(every, "AI-SVDD needs no pretraining")["verdict"] == FAILS
     for row in other:
         if row["choice"] == "pretraining":
-            row["auc"] = 0.8 + 0.001 * row["seed"] + 0.001 * (-1) ** row["seed"]
+            row["auc"] -= 0.015  # half a point is clear too, and nothing to speak of
     assert line(every, "AI-SVDD needs no pretraining")["figures"] == "of 8 parts 2 hold, 6 without rows"
     for row in rows:
         row.pop("test_to_train", None)
@@ -291,8 +291,15 @@ def test_classifiers_are_beaten_or_not() -> None:
     found = line(every, "AI-SVDD beats a classifier on anomalies of kinds never seen")
     assert (found["verdict"], found["figures"]) == (UNCLEAR, "of 24 parts 8 hold, 16 without rows")
     [_, sentence] = claims.in_short(every)
-    assert "known in training it is clearly better in none of 8 and clearly worse in 8" in sentence
-    assert "kinds never seen it is clearly better in 8 of 8 and clearly worse in none" in sentence
+    assert "known in training it is, tuned, clearly better in none of 8 and clearly worse in 8, and with" in sentence
+    assert "kinds never seen it is, tuned, clearly better in 8 of 8 and clearly worse in none, and with" in sentence
+    for row in every["unseen-5.2-ag"]:
+        if row["method"] == "ai-svdd":
+            row["seen"] = measured(0.9 + row["seed"] / 100)
+    [_, sentence] = claims.in_short(every)
+    assert (
+        "clearly worse in 8, and with strays' settings clearly better in 8 of 8 and clearly worse in none" in sentence
+    )
 
 
 def test_duels_count_a_run_once() -> None:
