@@ -13,6 +13,7 @@ import strays
 from strays.studies.corpora import CORPORA
 from strays.studies.paper import claims, duels, page
 from strays.studies.paper.cases import CASES, DRAWS
+from strays.studies.paper.evidence import figure
 from strays.studies.paper.judgement import SHOWN, printed_figures
 from strays.studies.paper.methods import METHODS
 from strays.studies.paper.parts import Part, Statement
@@ -368,3 +369,20 @@ def test_the_committed_rows_have_a_verdict_on_the_statements_of_every_section() 
     assert "nan" not in table.to_markdown()
     assert 4 <= len(claims.in_short(every)) <= 6
     assert where(every["5.1"], method="lof")
+
+
+@pytest.mark.parametrize(("below", "n_parts", "verdict"), [(0.02, 1, FAILS), (0.02, 30, UNCLEAR), (0.2, 30, FAILS)])
+def test_of_many_parts_one_may_be_contrary_by_chance(below: float, n_parts: int, verdict: str) -> None:
+    """The lead of five runs is -2 +- 1.4 points: clear by itself, and not as one of thirty; -20 +- 1.4 is clear in both."""
+    noise = (-0.013, -0.006, 0.0, 0.006, 0.013)
+    contrary = Part("AUC", figure("5.1", "auc", "AI-SVDD", 0.08) - figure("5.1", "auc", "LOF", 0.08))
+    sure = Part("AUC", figure("5.1", "auc", "AI-SVDD", 0.08))
+    rows = [
+        {"method": method, "pollution": 0.08, "seed": seed, "auc": auc}
+        for seed in range(5)
+        for method, auc in (("ai-svdd-tuned", 0.7 - below + noise[seed]), ("lof", 0.7))
+    ]
+    judged = claims.Readings({"5.1": rows}).judge(Statement("", "", (contrary, *[sure] * (n_parts - 1))))
+    assert judged
+    assert [finding.verdict for finding in judged.findings if finding] == [FAILS, *[HOLDS] * (n_parts - 1)]
+    assert judged.verdict == verdict

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from strays.studies.paper.evidence import AS_PRINTED, TUNED, Rows
 from strays.studies.paper.parts import Finding, NotAll, Part, Statement
-from strays.studies.paper.rules import FAILS, HOLDS, UNCLEAR, joined
+from strays.studies.paper.rules import FAILS, HOLDS, UNCLEAR
 from strays.studies.paper.summary import RowsByStudy
 
 # A statement with more parts than this is shown by counts.
@@ -31,8 +31,11 @@ class Judged:
 
     @property
     def verdict(self) -> str:
-        """Holds where every part does; a part without rows leaves it open."""
-        return joined(finding.verdict if finding else UNCLEAR for finding in self.findings)
+        """Holds where every part does; fails where one is contrary by more than so many parts are by chance."""
+        if all(finding and finding.verdict == HOLDS for finding in self.findings):
+            return HOLDS
+        contrary = any(finding.is_contrary(len(self.findings)) for finding in self.findings if finding)
+        return FAILS if contrary else UNCLEAR
 
     @property
     def in_words(self) -> str:

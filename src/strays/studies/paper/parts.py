@@ -12,11 +12,19 @@ from strays.studies.paper.summary import interval
 
 @dataclass(frozen=True)
 class Finding:
-    """What came out for a part of a statement; `text` is its figure with the interval."""
+    """What came out for a part of a statement; `text` is its figure with the interval, `samples` what was judged."""
 
     part: Part | NotAll
     verdict: str
     text: str = ""
+    samples: tuple[float, ...] = ()
+
+    def is_contrary(self, chances: int) -> bool:
+        """Whether it clearly does not hold, even as one of several chances to be wrong."""
+        if self.verdict != FAILS or isinstance(self.part, NotAll) or not self.samples:
+            return self.verdict == FAILS
+        rule = self.part.rule
+        return rule.verdict(*rule.bounds(self.samples, chances)) == FAILS
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ class Part:
         else:
             mean, half_width = interval(samples)
             text = f"{self.show(mean)} ± {self.show(half_width, sign='')}"
-        return Finding(self, self.rule.verdict(low, high), text)
+        return Finding(self, self.rule.verdict(low, high), text, tuple(samples))
 
     def in_paper(self) -> Finding | None:
         """What the paper's own means say, which come without an interval."""

@@ -29,9 +29,9 @@ class Above:
     bound: float = 0.0
     over = "runs"
 
-    def bounds(self, samples: Sequence[float]) -> tuple[float, float]:
-        """The interval that is judged."""
-        mean, half_width = interval(samples)
+    def bounds(self, samples: Sequence[float], chances: int = 1) -> tuple[float, float]:
+        """The interval that is judged, wider where it is one of several chances to be wrong."""
+        mean, half_width = interval(samples, chances)
         return mean - half_width, mean + half_width
 
     def verdict(self, low: float, high: float) -> str:
@@ -119,9 +119,9 @@ class Drawn(Equal):
 
     over = "draws"
 
-    def bounds(self, samples: Sequence[float]) -> tuple[float, float]:
-        """Where the central 95 % of the draws lie."""
-        low, high = np.quantile(samples, [0.025, 0.975])
+    def bounds(self, samples: Sequence[float], chances: int = 1) -> tuple[float, float]:
+        """Where the central 95 % of the draws lie, or more where it is one of several chances to be wrong."""
+        low, high = np.quantile(samples, [0.025 / chances, 1 - 0.025 / chances])
         return float(low), float(high)
 
 
@@ -135,8 +135,8 @@ class Never(Above):
 
     over = "draws"
 
-    def bounds(self, samples: Sequence[float]) -> tuple[float, float]:
-        """The least and the largest draw."""
+    def bounds(self, samples: Sequence[float], chances: int = 1) -> tuple[float, float]:
+        """The least and the largest draw, however many chances there are."""
         return min(samples), max(samples)
 
     def verdict(self, low: float, high: float) -> str:

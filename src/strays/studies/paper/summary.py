@@ -93,14 +93,19 @@ def percent(shares: Sequence[float]) -> str:
     return f"{100 * fmean(shares):.1f} ({100 * pstdev(shares):.1f})"
 
 
-def interval(differences: Sequence[float]) -> tuple[float, float]:
-    """Mean and half width of its 95 % interval, by Student's t; of one difference nothing is known."""
+def interval(differences: Sequence[float], chances: int = 1) -> tuple[float, float]:
+    """Mean and half width of its 95 % interval, by Student's t; of one difference nothing is known.
+
+    Of several `chances` to be wrong, the interval is so wide that all together miss in 5 % at most (Bonferroni).
+    """
     from scipy.stats import t
 
     n = len(differences)
     if n == 1:
         return differences[0], float("inf")
-    return float(np.mean(differences)), float(t.ppf(0.975, n - 1) * np.std(differences, ddof=1) / np.sqrt(n))
+    return float(np.mean(differences)), float(
+        t.ppf(1 - 0.025 / chances, n - 1) * np.std(differences, ddof=1) / np.sqrt(n)
+    )
 
 
 def points(differences: Sequence[float]) -> str:
