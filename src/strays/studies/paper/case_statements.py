@@ -60,6 +60,12 @@ OF_CASES = [
     ),
     said(
         "supplement II",
+        "AI-SVDD is smaller than Eq. 1, and has a larger ratio",
+        Part("size", _case("ai-svdd.size") - _case("eq1.size"), Below()),
+        Part("ratio", _case("ai-svdd.ratio") - _case("eq1.ratio")),
+    ),
+    said(
+        "supplement II",
         "AI-SVDD is close to Eq. 4 in size (within 0.05)",
         Part("size", _case("ai-svdd.size") - _case("eq4.size"), Within(0.05)),
     ),
