@@ -268,7 +268,7 @@ def test_case_studies_hold_but_for_the_ratio_of_case_2() -> None:
     }
     verdict = {cells[1]: cells[2] for cells in claims.verdicts(every).rows}
     assert {words for words, found in verdict.items() if found != HOLDS} == {"AI-SVDD has a larger ratio than Eq. 4"}
-    assert len(verdict) == 11
+    assert len(verdict) == 12
     assert line(every, "with weights of norm 1 no two points")["printed"] == ""
     every["case-2"][0]["eq4"]["stretch"] = 1.1
     assert line(every, "with weights of norm 1 no two points")["verdict"] == FAILS

@@ -197,7 +197,7 @@ MEDICAL = [
     ),
     said(
         "5.3",
-        "of these, OC-SVM is the poorest",
+        "of OC-SVM, ISF and LOF, OC-SVM is the poorest",
         (
             Part(f"{title} and {other}", figure("5.3", metric, "OC-SVM") - figure("5.3", metric, other), Below(), other)
             for other, (metric, title) in product(TRADITIONAL[1:], printed.METRICS.items())
