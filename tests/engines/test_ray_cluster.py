@@ -256,6 +256,26 @@ def test_the_command_on_a_cluster_of_its_own(tmp_path: Path, tiny_bert: Path) ->
     assert everything_in(tmp_path / "ray") == everything_in(tmp_path / "local")
 
 
+LATE = """
+import threading, time
+from strays.engines.ray.connection import connected
+
+def ask():
+    time.sleep(2)
+    print(len(ray.nodes()))
+
+with connected(None) as ray:
+    threading.Thread(target=ask, daemon=True).start()
+print("went on")
+"""
+
+
+@pytest.mark.process
+def test_threads_that_still_ask_ray_are_waited_for() -> None:
+    ran = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("1\nwent on\n", "", 0)
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(("stop", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130)])
 def test_the_command_ended_midway_takes_its_cluster_with_it(

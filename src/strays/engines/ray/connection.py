@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -16,6 +17,10 @@ from strays.encoders.runtimes.base import usable_cores
 from strays.errors import ClusterError, UsageError, first_line
 
 SECONDS_TO_ANSWER = 10.0
+# How long the threads of a job that was broken off may take to end.
+SECONDS_TO_END = 60.0
+# A thread of Ray Data that sleeps, and is never woken, once its job was broken off.
+ASLEEP = "Prefetcher"
 # What a client of gRPC says first, with an empty frame of settings, and the kind of frame that a server answers with.
 HTTP2_SETTINGS = b"\x04"
 HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + HTTP2_SETTINGS + b"\0" * 5
@@ -61,6 +66,7 @@ def connected(address: str | None) -> Iterator[Any]:
                 own = {} if address else {"num_cpus": usable_cores(), "include_dashboard": False}
                 with stops_held():
                     ray.init(address or "local", **own, **quiet)
+                stack.callback(_wait_for_threads, threading.enumerate())
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
                 token = "; if the cluster asks for a token, set RAY_AUTH_MODE=token here too" if address else ""
                 raise ClusterError(f"{address or 'Ray on this machine'}: {first_line(error)}{token}") from error
@@ -130,6 +136,14 @@ def stops_held() -> Iterator[None]:
     finally:
         utils.set_sigterm_handler = setter
         release()
+
+
+def _wait_for_threads(before: list[threading.Thread]) -> None:
+    """Wait for what Ray Data does in threads: one that asks Ray for anything after its shutdown ends the process."""
+    deadline = time.monotonic() + SECONDS_TO_END
+    for thread in threading.enumerate():
+        if thread not in before and thread.name != ASLEEP:
+            thread.join(max(deadline - time.monotonic(), 0))
 
 
 @contextmanager
