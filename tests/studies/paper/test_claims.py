@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -16,6 +17,7 @@ from strays.studies.paper.cases import CASES, DRAWS
 from strays.studies.paper.evidence import figure
 from strays.studies.paper.judgement import SHOWN, printed_figures
 from strays.studies.paper.methods import METHODS
+from strays.studies.paper.opening import in_short
 from strays.studies.paper.parts import Part, Statement
 from strays.studies.paper.registry import read_all
 from strays.studies.paper.rules import FAILS, HOLDS, UNCLEAR, joined
@@ -83,7 +85,7 @@ def test_of_one_run_nothing_is_clear() -> None:
     every = {"5.1": rows_of("5.1", lambda method, p, seed: 0.9 if "ai-" in method else 0.5, runs=1)}
     assert {cells[2] for cells in claims.verdicts(every).rows} == {UNCLEAR}
     assert "one run" in line(every, "AI-SVDD is 3 points")["figures"]
-    assert "0 hold in every part, 0 do not" in claims.in_short(every)[0]
+    assert "0 hold in every part, 0 do not" in in_short(every)[-1]
 
 
 def test_every_part_must_hold_and_one_contrary_is_enough() -> None:
@@ -105,8 +107,19 @@ def test_tuned_networks_come_first_and_the_papers_numbers_beside_them() -> None:
     assert (found["verdict"], found["figures"], found["printed"]) == (HOLDS, "+10.0 ± 0.0", "+3.4")
     assert found["with the paper's numbers"] == FAILS
     assert line(every, "the AUC of BERT-rank does not change")["with the paper's numbers"] == ""
-    assert "with both networks tuned by the paper's rule." in claims.in_short(every)[0]
-    assert "+10.0 ± 0.0 on IMDB (printed +3.4)." in claims.in_short(every)[2]
+    assert "with both networks tuned by the paper's rule: " in in_short(every)[-1]
+    assert "+10.0 ± 0.0 on IMDB (printed +3.4)." in in_short(every)[1]
+
+
+def test_the_opening_names_what_fails_but_counts_printed_figures() -> None:
+    every = {"5.1": rows_of("5.1", lambda method, p, seed: 0.9 if method == "centroid" else 0.8)}
+    assert line(every, "AI-SVDD is 6 points of AUC above BERT-rank")["verdict"] == FAILS
+    [failing] = [found for found in in_short(every) if "What does not hold" in found]
+    assert "5.1: BERT-rank is below OC-SVDD and AI-SVDD, at every p" in failing
+    assert "6 points" not in failing
+    counts = in_short(every)[-1]
+    kinds = [int(found) for found in re.findall(r"(\d+) (?:about|printed|proved)", counts)]
+    assert sum(kinds) == len(claims.verdicts(every).rows)
 
 
 def test_whether_tuning_gains_anything_is_asked_of_each_network() -> None:
@@ -130,8 +143,8 @@ def test_without_tuned_rows_the_papers_numbers_stand_in_for_both_networks() -> N
         # Never a tuned network against one that is not.
         assert line(left, words)["figures"] == "-20.0 ± 0.0"
         assert line(left, words)["verdict"] == "does not hold (paper's numbers)"
-    counts, _, leads, *_ = claims.in_short({"5.1": where_not(rows, TUNED)})
-    assert "with the settings that the paper prints." in counts
+    _, leads, *_, counts = in_short({"5.1": where_not(rows, TUNED)})
+    assert "with the settings that the paper prints: " in counts
     assert "-20.0 ± 0.0 on IMDB (printed +3.4; the paper's numbers)." in leads
 
 
@@ -148,8 +161,8 @@ def test_what_has_no_rows_is_left_open_and_what_has_none_at_all_is_left_out() ->
     places = {cells[0] for cells in claims.verdicts({"5.2-ag": rows}).rows}
     assert places == {"abstract, 6", "5.2", "appendix"}
     n = len(claims.verdicts({"5.2-ag": rows}).rows)
-    assert claims.in_short({"5.2-ag": rows})[0].startswith(f"Of {n} statements")
-    assert claims.verdicts({}).rows == claims.in_short({}) == []
+    assert f" Of {n} statements" in in_short({"5.2-ag": rows})[-1]
+    assert claims.verdicts({}).rows == in_short({}) == []
 
 
 def test_other_encoders_have_their_own_verdict() -> None:
@@ -185,8 +198,8 @@ def test_p_moves_methods_up_or_down() -> None:
     for words in ("the AUC of BERT-rank does not change", "OC-SVDD falls with p", "AI-SVDD rises with p"):
         assert line(every, words)["verdict"] == FAILS, words
     # The second sentence counts distance to the mean and OC-SVDD on 5.1, with the settings it prints for the others.
-    assert "one-class methods falls clearly in 1 of 5 combinations" in claims.in_short(every)[1]
-    assert "rises clearly on 0 of 1 corpora and falls clearly on 1" in claims.in_short(every)[1]
+    assert "one-class methods falls clearly in 1 of 5 combinations" in in_short(every)[0]
+    assert "rises clearly on 0 of 1 corpora and falls clearly on 1" in in_short(every)[0]
 
 
 def test_no_method_is_best_throughout() -> None:
@@ -291,13 +304,13 @@ def test_classifiers_are_beaten_or_not() -> None:
     assert line(every, "AI-SVDD beats a classifier on anomalies of a kind known")["verdict"] == FAILS
     found = line(every, "AI-SVDD beats a classifier on anomalies of kinds never seen")
     assert (found["verdict"], found["figures"]) == (UNCLEAR, "of 24 parts 8 hold, 16 without rows")
-    [_, sentence] = claims.in_short(every)
+    [sentence, _] = in_short(every)
     assert "known in training it is, tuned, clearly better in none of 8 and clearly worse in 8, and with" in sentence
     assert "kinds never seen it is, tuned, clearly better in 8 of 8 and clearly worse in none, and with" in sentence
     for row in every["unseen-5.2-ag"]:
         if row["method"] == "ai-svdd":
             row["seen"] = measured(0.9 + row["seed"] / 100)
-    [_, sentence] = claims.in_short(every)
+    [sentence, _] = in_short(every)
     assert (
         "clearly worse in 8, and with strays' settings clearly better in 8 of 8 and clearly worse in none" in sentence
     )
@@ -367,7 +380,7 @@ def test_the_committed_rows_have_a_verdict_on_the_statements_of_every_section() 
     assert {"5.1", "5.2", "5.3", "5.4", "supplement II"} <= {cells[0] for cells in table.rows}
     assert all(cells[2].startswith((HOLDS, FAILS, UNCLEAR)) and cells[3] for cells in table.rows)
     assert "nan" not in table.to_markdown()
-    assert 4 <= len(claims.in_short(every)) <= 6
+    assert 4 <= len(in_short(every)) <= 6
     assert where(every["5.1"], method="lof")
 
 
@@ -393,6 +406,6 @@ def test_how_far_tuned_oc_svdd_is_from_the_mean_embedding_is_said() -> None:
     every = {
         "5.1": rows_of("5.1", lambda method, p, seed: 0.8 + (away.get(p, 0.0) if method == "deep-svdd-tuned" else 0.0))
     }
-    assert "by at most 1.1 points on IMDB" in " ".join(claims.in_short(every))
+    assert "by at most 1.1 points on IMDB" in " ".join(in_short(every))
     as_printed = {"5.1": [row for row in every["5.1"] if "tuned" not in row["method"]]}
-    assert "which learns nothing" not in " ".join(claims.in_short(as_printed))
+    assert "which learns nothing" not in " ".join(in_short(as_printed))

@@ -20,22 +20,22 @@ def _case(field: str) -> Contrast:
 OF_CASES = [
     said(
         "3",
-        "around the centre that is solved for, the volume is smaller than around a fixed one",
+        "the centre that is solved for gives a smaller volume than a fixed one (share of it)",
         Part("share of the volume", _case("joint_to_fixed"), Never(ROUNDED)),
     ),
     said(
         "supplement I",
-        "Eq. 1 of a linear layer has the printed closed form",
+        "Eq. 1 of a linear layer has the printed closed form (error of gradient descent)",
         Part("error of gradient descent", figure("case-1", "eq1_error"), Never(CONVERGED)),
     ),
     said(
         "3, supplement I",
-        "Eq. 3 of a linear layer maps all points to zero",
+        "Eq. 3 of a linear layer maps all points to zero (norm of the weights)",
         Part("norm of W", figure("case-1", "eq3_norm"), Never(CONVERGED)),
     ),
     said(
         "supplement I",
-        "with weights of norm 1 no two points move apart (Cauchy-Schwarz)",
+        "with weights of norm 1 no two points move apart (by Cauchy-Schwarz; the largest stretch)",
         (Part(title, _case(f"{name}.stretch"), Never(ROUNDED)) for name, title in EQUATIONS.items() if name != "eq1"),
     ),
     said(

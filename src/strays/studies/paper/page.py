@@ -12,7 +12,7 @@ from string import Template
 from typing import Any
 
 from strays.errors import UsageError
-from strays.studies.paper import claims, details, duels, tables, trends, tuning_tables
+from strays.studies.paper import claims, details, duels, opening, tables, trends, tuning_tables
 from strays.studies.paper.figures import figures_of, save, style
 from strays.studies.paper.registry import titles
 from strays.studies.paper.sketches import INSIDE, SKETCHES, motivation
@@ -67,7 +67,7 @@ def render(every: RowsByStudy, folder: str, notes: str = "") -> str:
     compared = comparisons(every)
     against = of_kind(every, "unseen")
     parts = [fill("intro")]
-    if lines := claims.in_short(every):
+    if lines := opening.in_short(every):
         parts.append(fill("findings", findings=_bullets(lines)))
     if main := tables.main_table(every):
         named = "; ".join(f"{study} {_what(study)}" for study in compared)

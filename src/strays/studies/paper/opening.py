@@ -1,0 +1,161 @@
+"""The few sentences of the paper's page to read first: what holds of the paper, what does not, and how much of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from statistics import fmean
+
+from strays.studies.paper.case_statements import OF_CASES
+from strays.studies.paper.evidence import TUNED, Rows
+from strays.studies.paper.judgement import Judged, Readings, printed_figures
+from strays.studies.paper.kinds import CORPORA, best, falls, highest, lead, rises
+from strays.studies.paper.parts import Finding, Part, Statement
+from strays.studies.paper.rules import FAILS, HOLDS, UNCLEAR, AtLeast, Equal
+from strays.studies.paper.statements import AI, BLIND, DISCUSSION, OC, RANK, STATEMENTS
+from strays.studies.paper.summary import RowsByStudy
+from strays.studies.protocol import POLLUTIONS
+
+FIGURES = "printed figures or margins"
+
+
+def in_short(every: RowsByStudy) -> list[str]:
+    """What to read first, one thing a line."""
+    readings = Readings(every)
+    found = [judged for statement in STATEMENTS if (judged := readings.judge(statement))]
+    if not found:
+        return []
+    lines = {
+        "Known anomalies": _with_pollution(readings),
+        "AI-SVDD's lead": _leads(readings),
+        "What does not hold": _contrary(found),
+        "Against classifiers": _duels(every, readings),
+        "Against learning nothing": _near_the_mean(readings),
+        "How many statements hold": _counts(found, readings),
+    }
+    return [f"**{name}.** {line}" for name, line in lines.items() if line]
+
+
+def _counts(found: list[Judged], readings: Readings) -> str:
+    def counted(judged: Iterable[Judged | None]) -> str:
+        count = Counter(each.verdict for each in judged if each)
+        return f"{count[HOLDS]} hold in every part, {count[FAILS]} do not, {count[UNCLEAR]} unclear"
+
+    kinds: dict[str, list[Judged]] = {}
+    for judged in found:
+        kinds.setdefault(_kind(judged.statement), []).append(judged)
+    fallen_back, of_networks = sum(each.fallen_back for each in found), sum(each.of_networks for each in found)
+    some = sum(each.fallen_back > 0 for each in found)
+    settings, as_printed = "", ""
+    if fallen_back < of_networks:
+        but = f" ({some} of them rest on the settings it prints, for want of tuned rows)" if some else ""
+        settings = f", with both networks tuned by the paper's rule{but}"
+        again = counted(readings.judge_as_printed(each.statement) for each in found)
+        as_printed = f" With the settings that it prints, of all {len(found)}: {again}."
+    elif of_networks:
+        settings = ", with the settings that the paper prints"
+    words = [f"{len(judged)} {kind} ({counted(judged)})" for kind, judged in kinds.items()]
+    return f"Of {len(found)} statements that these rows can test{settings}: {_and(words)}.{as_printed}"
+
+
+def _kind(statement: Statement) -> str:
+    """What a statement is about, in words."""
+    if statement in OF_CASES:
+        return "proved, or shown on points in the plane"
+    figures = any(isinstance(part, Part) and isinstance(part.rule, Equal | AtLeast) for part in statement.parts)
+    return FIGURES if figures else "about who is above whom, and what p does"
+
+
+def _with_pollution(readings: Readings) -> str:
+    def count(parts: Iterable[Part]) -> Counter[str]:
+        judged = readings.judge(Statement("", "", tuple(parts)))
+        return Counter(finding.verdict for finding in judged.findings if finding) if judged else Counter()
+
+    blind = count(part for study in CORPORA for part in falls(study, BLIND, ["auc"]))
+    taught = count(part for study in CORPORA for part in rises(study, AI, ["auc"]))
+    if not blind or not taught:
+        return ""
+    return (
+        f"From p = 0 to 8 %, the AUC of one-class methods falls clearly in {blind[HOLDS]} of {blind.total()} "
+        f"combinations of method and corpus and rises clearly in {blind[FAILS] or 'none'}; that of AI-SVDD, which sees "
+        f"the labels, rises clearly on {taught[HOLDS]} of {taught.total()} corpora and falls clearly on "
+        f"{taught[FAILS] or 'none'}."
+    )
+
+
+def _leads(readings: Readings) -> str:
+    leads = []
+    best_on: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNCLEAR: []}
+    for study, name in CORPORA.items():
+        p = highest(study)
+        over = Statement("", "", (lead(study, AI, OC, "auc", p),))
+        if judged := readings.judge(over):
+            settings = "; the paper's numbers" if judged.fallen_back else ""
+            leads.append(f"{judged.figures} on {name} (printed {printed_figures(over)}{settings})")
+        if judged := readings.judge(Statement("", "", tuple(best(study, AI, [p])))):
+            best_on[judged.verdict].append(name)
+    if not leads:
+        return ""
+    places = [_and(best_on[HOLDS]) if best_on[HOLDS] else "no corpus"]
+    places += [f"clearly not on {_and(best_on[FAILS])}"] if best_on[FAILS] else []
+    places += [f"unclear on {_and(best_on[UNCLEAR])}"] if best_on[UNCLEAR] else []
+    return (
+        f"At the highest p, the lead of AI-SVDD over OC-SVDD in points of AUC is {_and(leads)}. It is clearly above "
+        f"every other method of the paper, by MAP, Recall@5 and AUC, on {'; '.join(places)}."
+    )
+
+
+def _near_the_mean(readings: Readings) -> str:
+    """How far OC-SVDD, tuned, is from the simplest of the methods: over all p, the largest difference of mean AUC."""
+    largest = []
+    for study, name in CORPORA.items():
+        pollutions = POLLUTIONS if highest(study) else (None,)
+        leads = [lead(study, OC, RANK, "auc", p).contrast.samples(readings.tuned) for p in pollutions]
+        if means := [abs(fmean(samples)) for samples in leads if samples]:
+            largest.append(f"{100 * max(means):.1f} points on {name}")
+    if not largest:
+        return ""
+    return (
+        "Tuned OC-SVDD beside the distance to the mean embedding (BERT-rank), which learns nothing: at any p, its mean "
+        f"AUC differs by at most {_and(largest)}."
+    )
+
+
+def _contrary(found: list[Judged]) -> str:
+    """What fails, but for printed figures, which a table has; classifiers have a line of their own."""
+    by_place: dict[str, list[str]] = {}
+    for judged in found:
+        if judged.verdict == FAILS and judged.statement not in DISCUSSION and _kind(judged.statement) != FIGURES:
+            by_place.setdefault(judged.statement.place, []).append(judged.statement.words)
+    places = [f"{place}: {'; '.join(words)}" for place, words in by_place.items()]
+    return f"By section: {'. '.join(places)}." if places else ""
+
+
+def _duels(every: RowsByStudy, readings: Readings) -> str:
+    """How often it is clearly better or worse than a classifier, as the paper has it and with strays' settings."""
+    with_ours = Rows(every, TUNED | {AI: "ai-svdd"})
+    words = []
+    for statement, kind in zip(DISCUSSION, ("a kind known in training", "kinds never seen"), strict=False):
+        if judged := readings.judge(statement):
+            settings = "with the paper's numbers" if judged.fallen_back else "tuned"
+            ours = [part.judge(with_ours) for part in statement.parts]
+            words.append(
+                f"on anomalies of {kind} it is, {settings}, {_better_and_worse(judged.findings)}, and with strays' "
+                f"settings {_better_and_worse(ours)}"
+            )
+    opening = (
+        "AI-SVDD against plain classifiers, which the paper leaves to future work, in combinations of corpus, p and "
+        "classifier, by AUC"
+    )
+    return f"{opening}: {'; '.join(words)}." if words else ""
+
+
+def _better_and_worse(findings: Iterable[Finding | None]) -> str:
+    count = Counter(finding.verdict for finding in findings if finding)
+    return (
+        f"clearly better in {count[HOLDS] or 'none'} of {count.total()} and clearly worse in {count[FAILS] or 'none'}"
+    )
+
+
+def _and(words: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
