@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 
 from strays.errors import DataError, StraysWarning, UsageError
 from strays.jobs.score.entries import parse, to_line
+from strays.jobs.score.manifest import Manifest
+from strays.jobs.score.part_files import PartFiles
 from strays.tables import open_table
 from tests.jobs.score.standin import (
     ALL,
@@ -316,6 +318,36 @@ def test_a_part_that_was_recorded_and_not_yet_named_gets_its_name(folder: Path, 
     assert run(folder, f"{out}/", nothing := StandIn(**rule)).n_remade == 0
     assert nothing.asked == []
     assert everything_in(out) == before
+
+
+@pytest.mark.parametrize("rule", [{}, {"top": 7}])
+@pytest.mark.parametrize("stopped_at", ["place", "_put"])
+def test_a_run_stopped_when_it_records_a_part_leaves_what_a_whole_one_does(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: dict, stopped_at: str
+) -> None:
+    """Ctrl-C between the line in the manifest and the part's name loses no part; before the line, that part alone."""
+    owner = PartFiles if stopped_at == "place" else Manifest
+    as_before, calls = getattr(owner, stopped_at), []
+
+    def stop(*given: object) -> None:
+        calls.append(given)
+        if len(calls) == 8:
+            raise Stop
+        as_before(*given)
+
+    monkeypatch.setattr(owner, stopped_at, stop)
+    out = tmp_path / "out"
+    with pytest.raises(Stop):
+        run(folder, f"{out}/", StandIn(**rule))
+    monkeypatch.undo()
+    n_recorded = (out / "_manifest.jsonl").read_bytes().count(b"\n")
+    assert not (out / "_unfinished").exists()
+    summary = run(folder, f"{out}/", StandIn(**rule))
+    assert summary.n_remade == 0
+    assert n_recorded > 7 or stopped_at == "_put"
+    run(folder, f"{tmp_path}/again/", StandIn(**rule))
+    assert everything_in(out) == everything_in(tmp_path / "again")
+    assert (out / "_manifest.jsonl").read_bytes() == (tmp_path / "again" / "_manifest.jsonl").read_bytes()
 
 
 def altered(manifest: Path, line: int, **values: object) -> None:

@@ -63,6 +63,7 @@ class Manifest:
         self.scores: dict[Key, KeptScores] = {}
         self.parts: dict[Key, WrittenChunk] = {}
         self.missing: list[str] = []
+        self._last_part: WrittenChunk | None = None
         self._header, self._restart = {"strays_job": FORMAT_VERSION} | header, restart
         self._file = self._open()
         try:
@@ -189,10 +190,21 @@ class Manifest:
         done = self._keep_scores(chunk) if isinstance(chunk, ScoredChunk) else chunk
         if isinstance(done, WrittenChunk):
             self.files.require_free(done, same_rows_will_do=self._is_upgraded)
+            self._last_part = done
         self._put(chunk_line(done))
         if isinstance(done, WrittenChunk):
             self.files.place(done)
         self._count(done)
+
+    def tidy(self) -> None:
+        """Remove what this run wrote and did not record. A part that it was stopped at gets its name, if recorded."""
+        if self._last_part and self._ends_with(chunk_line(self._last_part)):
+            self.files.restore(self._last_part)
+        self.files.clean()
+
+    def _ends_with(self, line: bytes) -> bool:
+        self._file.seek(max(self._file.seek(0, os.SEEK_END) - len(line), 0))
+        return self._file.read() == line
 
     def _keep_scores(self, chunk: ScoredChunk) -> KeptScores:
         data = chunk.scores.to_bytes()

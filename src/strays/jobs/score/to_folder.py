@@ -44,7 +44,7 @@ def score_to_folder(job: Job) -> ScoreSummary:
         _require_free(job, manifest, stems)
         stack.enter_context(resumable(lambda: manifest))
         manifest.begin()
-        stack.callback(manifest.files.clean)  # what is not recorded when the run ends, however it ends
+        stack.callback(manifest.tidy)  # when the run ends, however it ends
         done = manifest.scores if together else manifest.parts
         resumed = sum(chunk.rows for chunk in done.values())
         writer = ChunkWriter(job.out, stems, job.out_format, job.safe_cells)
