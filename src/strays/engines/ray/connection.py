@@ -66,7 +66,7 @@ def connected(address: str | None) -> Iterator[Any]:
                 own = {} if address else {"num_cpus": usable_cores(), "include_dashboard": False}
                 with stops_held():
                     ray.init(address or "local", **own, **quiet)
-                stack.callback(_wait_for_threads, threading.enumerate())
+                stack.enter_context(_threads_ended())
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
                 token = "; if the cluster asks for a token, set RAY_AUTH_MODE=token here too" if address else ""
                 raise ClusterError(f"{address or 'Ray on this machine'}: {first_line(error)}{token}") from error
@@ -138,12 +138,18 @@ def stops_held() -> Iterator[None]:
         release()
 
 
-def _wait_for_threads(before: list[threading.Thread]) -> None:
-    """Wait for what Ray Data does in threads: one that asks Ray for anything after its shutdown ends the process."""
-    deadline = time.monotonic() + SECONDS_TO_END
-    for thread in threading.enumerate():
-        if thread not in before and thread.name != ASLEEP:
-            thread.join(max(deadline - time.monotonic(), 0))
+@contextmanager
+def _threads_ended() -> Iterator[None]:
+    """Where a job is broken off, wait for Ray Data's threads: one that asks Ray for anything later ends the process."""
+    before = threading.enumerate()
+    try:
+        yield
+    except BaseException:
+        deadline = time.monotonic() + SECONDS_TO_END
+        for thread in threading.enumerate():
+            if thread not in before and thread.name != ASLEEP:
+                thread.join(max(deadline - time.monotonic(), 0))
+        raise
 
 
 @contextmanager
