@@ -75,11 +75,17 @@ def _with_pollution(readings: Readings) -> str:
     taught = count(part for study in CORPORA for part in rises(study, AI, ["auc"]))
     if not blind or not taught:
         return ""
+    untuned = [
+        name
+        for study, name in CORPORA.items()
+        if (judged := readings.judge(Statement("", "", tuple(rises(study, AI, ["auc"]))))) and judged.fallen_back
+    ]
+    settings = f" (On {_and(untuned)} both networks have the paper's numbers.)" if untuned else ""
     return (
         f"From p = 0 to 8 %, the AUC of one-class methods falls clearly in {blind[HOLDS]} of {blind.total()} "
         f"combinations of method and corpus and rises clearly in {blind[FAILS] or 'none'}; that of AI-SVDD, which sees "
         f"the labels, rises clearly on {taught[HOLDS]} of {taught.total()} corpora and falls clearly on "
-        f"{taught[FAILS] or 'none'}."
+        f"{taught[FAILS] or 'none'}.{settings}"
     )
 
 

@@ -103,9 +103,8 @@ def interval(differences: Sequence[float], chances: int = 1) -> tuple[float, flo
     n = len(differences)
     if n == 1:
         return differences[0], float("inf")
-    return float(np.mean(differences)), float(
-        t.ppf(1 - 0.025 / chances, n - 1) * np.std(differences, ddof=1) / np.sqrt(n)
-    )
+    half_width = t.ppf(1 - 0.025 / chances, n - 1) * np.std(differences, ddof=1) / np.sqrt(n)
+    return float(np.mean(differences)), float(half_width)
 
 
 def points(differences: Sequence[float]) -> str:
