@@ -42,6 +42,11 @@ def best_at_highest(method: str) -> list[Part]:
     ]
 
 
+def lowest(study: str) -> float | None:
+    """The lowest p of a corpus, 0; the random splits of 5.3 have none."""
+    return None if study == "5.3" else POLLUTIONS[0]
+
+
 def highest(study: str) -> float | None:
     """The highest p of a corpus; the random splits of 5.3 have none."""
     return None if study == "5.3" else HIGHEST
@@ -102,9 +107,8 @@ def otherwise(study: str, choice: str, method: str, metric: str, p: float, rule:
     return Part(f"{printed.METRICS[metric]} on {CORPORA[study]} at {share(p)}", contrast, rule, CORPORA[study])
 
 
-def settings_tuned(study: str, network: str) -> Contrast:
+def settings_tuned(study: str, network: str, p: float | None) -> Contrast:
     """What a network gains in AUC from the settings that were tuned here, without pollution."""
-    p = None if highest(study) is None else 0.0
     return figure(study, "auc", TUNED[network], p) - figure(study, "auc", AS_PRINTED[network], p)
 
 
