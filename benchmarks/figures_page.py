@@ -223,7 +223,7 @@ Test splits, default encoder, **our settings** (the defaults of `AISVDD`), mean 
 own draw of anomalies and five trainings. The last column is what the paper prints for **its own settings and encoder**
 (BERT-base-cased), on AG with three times as many training texts, so the two do not compare like with like.
 [paper.md](paper.md) has all methods, corpora and encoders, also tuned by the paper's rule and with the numbers it
-prints, and tests every statement of the paper (`strays study`).
+prints, and tests every statement of the paper that rows can test (`strays study`).
 
 {paper_table()}
 """

@@ -21,7 +21,7 @@ from strays.studies.paper.registry import studies
 from strays.studies.paper.study import Cell, Setting
 
 # Cells that take about as long as each other agree in these fields.
-ALIKE = ("method", "choice", "batch_size", "pollution")
+ALIKE = ("method", "choice", "batch_size", "hidden_size")
 
 
 def main() -> None:

@@ -90,7 +90,7 @@ def test_old_rows_have_no_tuned_lines_and_no_spread(every: dict[str, list[Row]])
     assert table is not None
     assert "tuned here" not in {line[1] for line in table.rows}
     assert details.spread(old) is None
-    assert "of 1 training each. Of all " in details.trainings_sentence(old)
+    assert "of 1 training each. Of the " in details.trainings_sentence(old)
     assert main_table({"tuning-5.1": every["tuning-5.1"]}) is None
 
 
@@ -141,7 +141,7 @@ def test_the_spread_of_trainings_stands_beside_that_of_runs(every: dict[str, lis
     collapsed = [row | {"collapsed": 2} if row["method"] == "ai-svdd" else row for row in every["5.3"]]
     sentence = details.trainings_sentence({"5.3": collapsed})
     assert "35 rows of methods with a seed, of 5 trainings each." in sentence
-    assert "Of all 175 trainings 10 collapsed." in sentence
+    assert "Of the 175 trainings 10 collapsed, that is" in sentence
 
 
 def test_tuning_shows_the_best_and_the_papers_choice(every: dict[str, list[Row]]) -> None:

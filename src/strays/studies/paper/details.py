@@ -219,5 +219,6 @@ def trainings_sentence(every: RowsByStudy) -> str:
     return (
         f"The tables of the studies have {len(rows):,} rows of methods with a seed, of "
         f"{' or '.join(map(str, counts))} training{'s' * (counts != [1])} each. {several}"
-        f"Of all {n_trained:,} trainings {n_collapsed:,} collapsed."
+        f"Of the {n_trained:,} trainings {f'{n_collapsed:,}' if n_collapsed else 'none'} collapsed, that is, gave all "
+        "texts one score."
     )

@@ -11,11 +11,13 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+import numpy as np
+
 from strays.errors import UsageError
 from strays.studies.paper import claims, details, duels, opening, tables, trends, tuning_tables
 from strays.studies.paper.figures import figures_of, save, style
 from strays.studies.paper.registry import titles
-from strays.studies.paper.sketches import INSIDE, SKETCHES, motivation
+from strays.studies.paper.sketches import DRAWS, INSIDE, SKETCHES, motivation
 from strays.studies.paper.study import TRAININGS
 from strays.studies.paper.summary import ResultTable, RowsByStudy, comparisons, interval, of_kind
 from strays.studies.paper.tuning import FINALISTS
@@ -121,7 +123,17 @@ def _missed() -> dict[str, str]:
     sketch = motivation()
     by = {"without": "without labels", "with_labels": "with labels", "classifier": "classifier"}
     missed = {name: f"{sketch.missed(of)}" for name, of in by.items()}
-    return {**missed, "unseen": f"{len(sketch.unseen)}", "inside": f"{100 * INSIDE:g} %"}
+    without, with_labels = (
+        np.array([motivation(seed).missed(of) for seed in range(DRAWS)]) for of in ("without labels", "with labels")
+    )
+    over_draws = {
+        "draws": f"{DRAWS}",
+        "mean_without": f"{without.mean():.1f}",
+        "mean_with": f"{with_labels.mean():.1f}",
+        "fewer": f"{100 * (with_labels < without).mean():.0f} %",
+        "more": f"{100 * (with_labels > without).mean():.0f} %",
+    }
+    return {**missed, **over_draws, "unseen": f"{len(sketch.unseen)}", "inside": f"{100 * INSIDE:g} %"}
 
 
 def _sections() -> dict[str, Template]:
