@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn import covariance, ensemble, linear_model, neighbors, svm
+from sklearn.metrics.pairwise import rbf_kernel
 
 from strays.detectors import (
     CentroidDistance,
@@ -15,6 +16,7 @@ from strays.detectors import (
     NearestNormals,
     OneClassSVM,
 )
+from strays.detectors.one_class_svm import gauss_kernel
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -61,6 +63,13 @@ class TestAgainstScikitLearn:
         theirs = linear_model.LogisticRegression(C=0.3, max_iter=1000).fit(X.astype(np.float64), y < 0)
         ours = LogisticHead(C=0.3).fit(X, y).anomaly_score(X_test)
         np.testing.assert_allclose(ours, theirs.decision_function(X_test.astype(np.float64)), rtol=1e-6)
+
+
+def test_the_kernel_of_a_one_class_svm_is_the_same_in_blocks() -> None:
+    X = np.random.default_rng(0).normal(size=(70, 5))
+    theirs = rbf_kernel(X, gamma=0.3)
+    for at_once in (1, 32, 70, 1024):
+        assert gauss_kernel(X, 0.3, at_once) == pytest.approx(theirs, rel=1e-12)
 
 
 def test_mahalanobis_with_doubled_columns_and_fewer_rows_than_dimensions(blobs) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from strays.detectors.array_spec import ArraySpec
 from strays.detectors.base import Detector
 from strays.detectors.exact import ComparedRows, Prepared, weighted_sums
+from strays.detectors.kernel_ridge import squared_distances
 from strays.detectors.limits import POSITIVE, Interval, StrOptions
 from strays.detectors.threads import in_blocks
 
@@ -39,6 +40,24 @@ def most_rows_at_once() -> int:
         with suppress(OSError, ValueError):  # not in one, or "max"
             memory = min(memory, int(Path(limit).read_text()))
     return int((memory / 3 / np.dtype(np.float64).itemsize) ** 0.5)
+
+
+def gauss_kernel(X: np.ndarray, gamma: float, at_once: int = 1024) -> np.ndarray:
+    """exp(-gamma |x_i - x_j|^2) of all pairs of rows, some rows at a time.
+
+    A product of a whole array with its own transpose ends the process where there are tens of thousands of rows and
+    OpenBLAS has several threads: https://github.com/numpy/numpy/issues/19685.
+
+    >>> gauss_kernel(np.array([[0.0], [1.0]]), gamma=1.0).round(2)
+    array([[1.  , 0.37],
+           [0.37, 1.  ]])
+    """
+    K = np.empty((len(X), len(X)))
+    for start in range(0, len(X), at_once):
+        K[start : start + at_once] = squared_distances(X[start : start + at_once], X)
+    np.fill_diagonal(K, 0)
+    K *= -gamma
+    return np.exp(K, out=K)
 
 
 @dataclass(eq=False, repr=False)
@@ -81,13 +100,12 @@ class OneClassSVM(Detector):
 
     def _fit(self, X: np.ndarray, y: np.ndarray) -> None:
         from sklearn import svm
-        from sklearn.metrics.pairwise import rbf_kernel
 
         X = X[y >= 0].astype(np.float64)
         # 'scale' by scikit-learn's definition.
         self.gamma_ = float(1 / (X.shape[1] * (X.var() or 1)) if self.gamma == "scale" else self.gamma)
         if len(X) <= most_rows_at_once():
-            machine = svm.OneClassSVM(nu=self.nu, kernel="precomputed").fit(rbf_kernel(X, gamma=self.gamma_))
+            machine = svm.OneClassSVM(nu=self.nu, kernel="precomputed").fit(gauss_kernel(X, self.gamma_))
         else:
             machine = svm.OneClassSVM(nu=self.nu, gamma=self.gamma_).fit(X)
         self.support_vectors_ = X[machine.support_]
