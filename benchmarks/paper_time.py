@@ -3,7 +3,8 @@
     python -m benchmarks.paper_time --data DIR --chinese ENCODER [--one-in 53] [--studies 5.1 tuning-5.1 ...]
 
 Embeddings are taken from the cache where they are there: encoding is not counted. Cells of tuned methods need the rows
-of the tuning, which are read from results/paper. Writes results/paper_time.json; studies that are not asked for keep
+of the tuning, which are read from results/paper, and every study is timed with as many trainings as its rows there
+have. Writes results/paper_time.json; studies that are not asked for keep
 what it says of them.
 """
 
@@ -16,7 +17,7 @@ from functools import partial
 
 from benchmarks.common import RESULTS, machine, seconds, write_json
 from strays.encoders import load_encoder
-from strays.studies.paper.registry import studies
+from strays.studies.paper.registry import read_all, studies
 from strays.studies.paper.study import Cell, Setting
 
 # Cells are sampled from groups that agree in these fields.
@@ -36,7 +37,10 @@ def main() -> None:
     for name in options.studies:
         study = studies()[name]
         encoder = load_encoder(options.chinese if study.corpora == ("5.3",) else "default", precision="full")
-        setting = Setting(RESULTS / "paper", options.data, encoder)
+        rows = read_all(RESULTS / "paper")[name]
+        parts = [part for row in rows for part in (row, *row.values()) if isinstance(part, dict)]
+        trainings = max(part.get("trainings", 1) for part in parts)
+        setting = Setting(RESULTS / "paper", options.data, encoder, trainings=trainings)
         compute = study.prepare(setting)()
         groups: dict[tuple[object, ...], list[Cell]] = {}
         for cell in study.cells(setting):
