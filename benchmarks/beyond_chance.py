@@ -22,7 +22,7 @@ Rows go to results/beyond_chance.jsonl; finished corpora are skipped. Prints a s
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,27 +66,25 @@ def main() -> None:
         normals, anomalies = drawable(corpus)
         normals, anomalies = normals[:MOST_NORMALS], anomalies[:MOST_ANOMALIES]
         X = embed(corpus, [*normals, *anomalies], encoder)
-        for row in [*fitted(X[normals], X[anomalies]), *alone(X[normals], X[anomalies])]:
+        for row in [*fitted(corpus.texts, X, normals, anomalies), *alone(X[normals], X[anomalies])]:
             file.append({"corpus": name, **row})
     for line in summary(file.read()):
         print(line)
 
 
-def fitted(normals: np.ndarray, anomalies: np.ndarray) -> Iterator[dict[str, Any]]:
+def fitted(texts: Sequence[str], X: np.ndarray, normals: np.ndarray, anomalies: np.ndarray) -> Iterator[dict[str, Any]]:
     """Piles scored by models fitted on other texts; one row for each size, case and share."""
-    X = np.r_[normals, anomalies]
     for n_fit, models in FITS.items():
         sizes = [n for n in PILES if n_fit + n <= len(normals)]
         for case in ("clean", "polluted") if sizes else ():
             found: dict[tuple[int, float], list[dict[str, float]]] = {}
             for seed in range(models):
                 rng = np.random.default_rng(seed)
-                order, odd = rng.permutation(len(normals)), len(normals) + rng.permutation(len(anomalies))
+                order, odd = rng.permutation(normals), rng.permutation(anomalies)
                 hidden, odd = np.split(odd, [round(HIDDEN * n_fit) if case == "polluted" else 0])
-                texts = [str(i) for i in [*order[:n_fit], *hidden]]
-                model = TextOutlierDetector(Kept(X), keep_examples=0, random_state=seed).fit(texts)
-                p_normal = model.p_value([str(i) for i in order[n_fit:]])
-                p_odd = model.p_value([str(i) for i in odd])
+                model = TextOutlierDetector(Kept(texts, X), keep_examples=0, random_state=seed)
+                model.fit([texts[i] for i in [*order[:n_fit], *hidden]])
+                p_normal, p_odd = (model.p_value([texts[i] for i in rows]) for rows in (order[n_fit:], odd))
                 for n in sizes:
                     for share in SHARES:
                         for _ in range(DRAWS):

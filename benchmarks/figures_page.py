@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, median, pstdev
 from typing import Any
 
-from benchmarks import desk_page, packages_page
+from benchmarks import desk_page, no_labels_page, packages_page
 from benchmarks.common import RESULTS, marked
 from benchmarks.regret_cells import Cell, cells_of, read
 from benchmarks.speed_page import REPO, results, table
@@ -182,6 +182,7 @@ draws (`python -m benchmarks.auto_paper`):
 
 {quality_table()}
 
+{no_labels_page.section()}
 ## Are false alarms kept to the promised rate?
 Of {kept.n} promised rates (0.1 to 10 %, {kept.sizes[0]} to {kept.sizes[1]:,} texts, eleven corpora) {kept.above} were
 exceeded by more than two standard errors, where chance alone gives about {kept.by_chance:.0f}, and {kept.far_above} by

@@ -36,14 +36,14 @@ KNOWN, HIDDEN, REPEATED = 10, 0.04, 0.3
 
 
 class Kept:
-    """An encoder of numbers written as texts: row i of embeddings that were computed before."""
+    """An encoder of the texts of one corpus, whose embeddings X were computed before."""
 
-    def __init__(self, X: np.ndarray) -> None:
-        self.X = X
+    def __init__(self, texts: Sequence[str], X: np.ndarray) -> None:
+        self.X, self.row = X, {text: row for row, text in enumerate(texts)}
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """The rows that the texts name."""
-        return self.X[[int(text) for text in texts]]
+        """One row for each text."""
+        return self.X[[self.row[text] for text in texts]]
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
                     continue
                 done.add((name, n, case))
                 row = {"corpus": name, "encoder": Path(encoder).name, "n": n, "case": case, "draws": draws}
-                file.append(row | realised(X, normals, anomalies, n, case, draws))
+                file.append(row | realised(corpus.texts, X, normals, anomalies, n, case, draws))
                 print(file.read()[-1], flush=True)
 
 
@@ -78,7 +78,7 @@ def drawable(corpus: LabelledCorpus, most: int = 16_000) -> tuple[np.ndarray, np
 
 
 def realised(
-    X: np.ndarray, normals: np.ndarray, anomalies: np.ndarray, n: int, case: str, draws: int
+    texts: Sequence[str], X: np.ndarray, normals: np.ndarray, anomalies: np.ndarray, n: int, case: str, draws: int
 ) -> dict[str, object]:
     """The mean share of fresh normals at or below each rate, with what was allowed and the error of chance."""
     rates: list[list[float]] = []
@@ -94,8 +94,8 @@ def realised(
         extra = {"unlabelled": 0, "known": KNOWN, "polluted": round(HIDDEN * n), "repeated": 0}[case]
         rows = np.r_[seen, others[:extra]]
         labels = [None] * n + ["anomaly" if case == "known" else None] * extra
-        model = TextOutlierDetector(Kept(X), keep_examples=0, random_state=seed).fit([str(i) for i in rows], labels)
-        p = model.p_value([str(i) for i in fresh])
+        model = TextOutlierDetector(Kept(texts, X), keep_examples=0, random_state=seed)
+        p = model.fit([texts[i] for i in rows], labels).p_value([texts[i] for i in fresh])
         rates.append([float((p <= rate + 1e-12).mean()) for rate in RATES])
     m, judged = model.summary_.n_held_out, len(fresh)
     allowed = [math.floor(rate * (m + 1) + 1e-9) / (m + 1) for rate in RATES]

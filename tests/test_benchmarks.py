@@ -70,7 +70,8 @@ def test_every_method_can_be_measured() -> None:
 
 def test_realised_rates_are_near_the_promise_where_normals_are_alike() -> None:
     X = np.random.default_rng(1).normal(size=(700, 6))
-    found = validity.realised(X, np.arange(600), np.arange(600, 700), 100, "known", 4)
+    texts = [f"text {i}" for i in range(700)]
+    found = validity.realised(texts, X, np.arange(600), np.arange(600, 700), 100, "known", 4)
     assert found["held_out"] == 100
     assert found["allowed"] == pytest.approx([0, 1 / 101, 5 / 101, 10 / 101], abs=1e-6)
     assert found["realised"][0] == 0
@@ -458,3 +459,51 @@ def test_the_estimate_of_the_hidden_holds_where_it_is_shown() -> None:
     inside, shown, looks = desk_page.held(desk_page.rows() + RowFile(left_to_find.RESULT).read())
     assert 0.2 * looks < shown
     assert inside >= 0.9 * shown
+
+
+def test_the_form_helps_without_labels_and_hurts_no_corpus_much() -> None:
+    """No corpus is more than 1.5 AUC below the better of distances alone and nearest normals."""
+    from benchmarks.no_labels import by_corpus, is_damaged
+
+    from strays.studies.rows import RowFile
+
+    rows = RowFile(RESULTS / "no_labels.jsonl").read()
+    assert len(rows) == len({(row["corpus"], row["normal"], row["hidden"], row["ranked"]) for row in rows})
+    auto, meaning, nearest = (
+        by_corpus(rows, f"auc_{method}", damaged=False) for method in ("auto", "meaning", "nearest")
+    )
+    assert len(auto) == 11
+    assert np.mean([*auto.values()]) > max(np.mean([*meaning.values()]), np.mean([*nearest.values()])) + 1
+    assert min(auto[corpus] - max(meaning[corpus], nearest[corpus]) for corpus in auto) > -1.5
+    damaged = [row["auc_auto"] - row["auc_meaning"] for row in rows if is_damaged(row)]
+    assert np.mean(damaged) > 0.05
+
+
+def test_a_choice_without_form_is_the_detector_without_form() -> None:
+    from benchmarks import no_labels
+
+    rng = np.random.default_rng(0)
+
+    def rows(n: int, shift: float = 0.0) -> no_labels.Rows:
+        X = rng.normal(size=(n, 32)) + shift * (np.arange(32) < 2)
+        return no_labels.Rows([f"text {i} {shift}" for i in range(n)], X.astype(np.float32))
+
+    pile = rows(120) + rows(6, 2.0)
+    cell = no_labels.Cell(
+        "c", "normal", "5 % odd", pile, np.arange(126) >= 120, rows(40), {"other kinds": rows(40, 2.0)}
+    )
+    measured = list(no_labels.measure(cell))
+    assert [row["ranked"] for row in measured] == ["other kinds", "the pile"]
+    choices = list(no_labels.with_constants(cell))
+    none = [found for constants, found in choices if constants["RARITY"] == constants["TAIL"] == 0]
+    for found in none:
+        assert [row["auc"] for row in found] == [row["auc_meaning"] for row in measured]
+    assert len({tuple(row["auc"] for row in found) for _, found in choices}) > 3
+
+
+@pytest.mark.parametrize("how", range(8))
+def test_a_damaged_text_is_another_text(how: int) -> None:
+    from benchmarks.no_labels import damage
+
+    text = "The saddle of my bike is loose and the brakes squeal; can you look at it on Monday, please?"
+    assert damage(text, np.random.default_rng(0), how) not in ("", text)

@@ -10,10 +10,11 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 
 from strays.detectors import AutoDetector, NearestNormals, kernel_ridge
-from strays.detectors.auto import _FEATURES, PARTS, _Normals
+from strays.detectors.auto import _FEATURES, FITTED, _Known, _Normals
 from strays.detectors.auto_on_gpu import features_on
 from strays.detectors.base import FOUND
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
+from strays.errors import DataError, ModelError
 from strays.jobs.metrics import auc
 
 
@@ -161,7 +162,9 @@ def test_normal_training_rows_score_as_if_they_had_not_been_seen() -> None:
     without = AutoDetector().fit(X[1:], y[1:])
     without.center_, without.scale_ = whole.center_, whole.scale_
     one = np.ones(119, dtype=bool)
-    without._fit_without(~one, _Normals(X[1:120], ~one, one, one, np.zeros(119)), X[120:], np.ones(10))
+    form = np.zeros((119, 0))
+    known = _Known(X[120:], form[:10], one[:10])
+    without._fit_without(~one, _Normals(X[1:120], form, ~one, one, one, np.zeros(119)), known, np.ones(10))
     np.testing.assert_allclose(at_training[0, :3], without._features(X[:1])[0, :3], atol=1e-5)
     assert at_training[0, 3] == pytest.approx(without._features(X[:1])[0, 3], abs=0.05)
     assert whole.anomaly_score(X[:120]).mean() == pytest.approx(0, abs=1e-6)
@@ -217,7 +220,7 @@ def test_heads_gain_weight_with_what_they_prove() -> None:
         normal, first, _ = kinds(shift=1.5)
         X, y = np.vstack([normal, first[:n_known]]), np.r_[np.ones(300), -np.ones(n_known)].astype(int)
         shares = AutoDetector().fit(X, y).shares_
-        assert set(shares) == set(PARTS)
+        assert set(shares) == set(FITTED)
         assert sum(shares.values()) == pytest.approx(1)
         return shares["kernel"] + shares["linear"]
 
@@ -340,3 +343,68 @@ def test_two_rows_are_enough() -> None:
     with_one = AutoDetector().fit(np.array([[0.0, 1.0], [1.0, 0.0], [9.0, 9.0]]), [0, 0, -1])
     far, near = with_one.anomaly_score(np.array([[8.0, 8.0], [0.4, 0.6]]))
     assert far > near
+
+
+# ---- the form --------------------------------------------------------------------------------------------------------
+
+
+def with_form(X: np.ndarray, odd: int = 0, seed: int = 0) -> np.ndarray:
+    """Rows with three columns of a form beside them, of which the last `odd` rows are far out."""
+    form = np.random.default_rng(seed).normal(size=(len(X), 3))
+    form[len(X) - odd :] += 8
+    return np.hstack([X, form]).astype(np.float32)
+
+
+def test_the_form_is_a_part_of_its_own() -> None:
+    normal, fresh = kinds(300, 64)[0], kinds(50, 64, seed=9)[0]
+    X, fresh = with_form(normal, odd=6), with_form(fresh, odd=10, seed=1)
+    detector = AutoDetector(form_columns=3).fit(X)
+    plain = AutoDetector().fit(X[:, :64])
+    np.testing.assert_array_equal(detector._features(fresh)[:, :4], plain._features(fresh[:, :64])[:, :4])
+    y = np.r_[np.ones(40), -np.ones(10)].astype(int)
+    assert auc(y, detector.anomaly_score(fresh)) > auc(y, plain.anomaly_score(fresh[:, :64])) + 0.1
+    assert 0.05 < detector.shares_["form"] < 0.5
+    assert f"how unusual the form of the text is ({detector.shares_['form']:.0%})" in detector.describe()
+    assert "form" not in plain.describe()
+    shares, low = detector.form_shares(fresh)
+    assert (shares[-10:, 0] == shares.max(axis=0)[0]).all()
+    assert not low[-10:].any()
+    usual = np.hstack([fresh[:, :64], np.tile(detector.usual_form, (50, 1))])
+    np.testing.assert_array_equal(detector.form_shares(usual)[0], 0)
+
+
+def test_a_form_that_says_nothing_changes_nothing() -> None:
+    normal, first, second = kinds()
+    X, y = np.vstack([normal, first[:9]]), np.r_[np.zeros(300), -np.ones(9)].astype(int)
+    for labels in (None, y):
+        flat, fresh = (np.hstack([rows, np.ones((len(rows), 3))]) for rows in (X, second))
+        found = AutoDetector(form_columns=3).fit(flat, labels).anomaly_score(fresh)
+        np.testing.assert_allclose(found, AutoDetector().fit(X, labels).anomaly_score(second), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("known", [0, 9])
+def test_a_detector_of_the_form_is_restored(known: int) -> None:
+    normal, first, second = kinds()
+    X = with_form(np.vstack([normal, first[:known]]), odd=known)
+    detector = AutoDetector(form_columns=3).fit(X, np.r_[np.zeros(300), -np.ones(known)].astype(int))
+    again = clone(detector).set_state(detector.get_state())
+    np.testing.assert_array_equal(again.anomaly_score(with_form(second)), detector.anomaly_score(with_form(second)))
+    for params in ({"form_columns": 0}, {"form_columns": 2}):
+        with pytest.raises(ModelError):
+            clone(detector).set_params(**params).set_state(detector.get_state())
+
+
+def test_near_copies_tie_in_their_form_too() -> None:
+    normal, _, _ = kinds(300, 16)
+    X = np.vstack([normal, normal[0] + 0.01 * np.random.default_rng(2).normal(size=(4, 16))])
+    detector = AutoDetector(form_columns=3).fit(with_form(X))
+    assert detector.n_compared_ <= 300
+    assert np.ptp(detector.anomaly_score(with_form(X))[[0, 300, 301, 302, 303]]) == 0
+
+
+def test_an_embedding_is_needed_beside_the_form() -> None:
+    rows = with_form(np.zeros((20, 4)))
+    with pytest.raises(DataError, match="one embedding"):
+        AutoDetector(form_columns=3).fit(rows)
+    with pytest.raises(DataError, match="expected an embedding before these"):
+        AutoDetector(form_columns=7).fit(rows)

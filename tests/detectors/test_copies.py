@@ -129,7 +129,7 @@ def test_copies_tell_the_heads_what_is_normal_but_vouch_for_no_distance() -> Non
     assert detector.n_compared_ <= 300
     parts = detector._features(X[[0, 300, 301, 302, 303]])
     assert np.ptp(parts[:, :2], axis=0).max() == 0
-    assert np.ptp(parts[:, 2:], axis=0).min() > 0
+    assert np.ptp(parts[:, 2:4], axis=0).min() > 0
 
 
 def test_groups_are_those_of_single_linkage() -> None:

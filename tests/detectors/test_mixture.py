@@ -11,42 +11,43 @@ from strays.detectors import mixture
 from strays.jobs.metrics import auc
 
 
-def features(n: int, m: int, shifts: tuple[float, float, float, float]) -> tuple[np.ndarray, np.ndarray]:
+def features(n: int, m: int, shifts: tuple[float, float, float, float, float]) -> tuple[np.ndarray, np.ndarray]:
     """Independent features, those of anomalies shifted; with the bounded heads beside them."""
     rng = np.random.default_rng(0)
-    normal, anomaly = rng.normal(size=(n, 4)), rng.normal(size=(m, 4)) + np.array(shifts)
+    normal, anomaly = rng.normal(size=(n, 5)), rng.normal(size=(m, 5)) + np.array(shifts)
     return mixture.with_bounded_heads(normal), mixture.with_bounded_heads(anomaly)
 
 
 def test_bounded_heads_are_beside_the_features() -> None:
-    out = mixture.with_bounded_heads(np.array([[1.0, 2, -3, 4]]))
-    assert out.tolist() == [[1, 2, -3, 4, 0, 4]]
+    out = mixture.with_bounded_heads(np.array([[1.0, 2, -3, 4, 5]]))
+    assert out.tolist() == [[1, 2, -3, 4, 0, 4, 5]]
 
 
 def test_with_much_evidence_the_part_that_tells_wins() -> None:
-    for part in range(4):
-        shifts = [0.0] * 4
+    for part in range(5):
+        shifts = [0.0] * 5
         shifts[part] = 3.0
         normal, anomaly = features(2000, 400, tuple(shifts))
         weights = mixture.mix(normal, anomaly).weights
-        size = np.abs(weights[:4] + np.r_[0, 0, weights[4:]])
+        size = np.abs(weights[[0, 1, 2, 3, 6]] + np.r_[0, 0, weights[4:6], 0])
         assert size.argmax() == part
 
 
 def test_one_anomaly_changes_less_than_a_hundred() -> None:
-    normal, anomaly = features(1000, 100, (0.0, 0.0, 3.0, 3.0))
-    heads = [np.abs(mixture.mix(normal, anomaly[:m]).weights[2:]).sum() for m in (1, 10, 100)]
+    normal, anomaly = features(1000, 100, (0.0, 0.0, 3.0, 3.0, 0.0))
+    heads = [np.abs(mixture.mix(normal, anomaly[:m]).weights[2:6]).sum() for m in (1, 10, 100)]
     assert heads[0] < heads[1] < heads[2]
 
 
 def test_the_mixture_has_deviation_about_one_over_the_normals() -> None:
-    normal, anomaly = features(3000, 50, (1.0, 1.0, 2.0, 1.0))
+    normal, anomaly = features(3000, 50, (1.0, 1.0, 2.0, 1.0, 0.0))
+    normal[:, 6] = anomaly[:, 6] = 0
     assert (normal @ mixture.distances_alone(normal)).std() == pytest.approx(1, abs=0.01)
     assert 0.5 < (normal @ mixture.mix(normal, anomaly).weights).std() < 1.3
 
 
 def test_it_reports_the_auc_of_the_left_out_anomalies() -> None:
-    normal, anomaly = features(800, 60, (0.5, 0.5, 2.0, 1.0))
+    normal, anomaly = features(800, 60, (0.5, 0.5, 2.0, 1.0, 0.5))
     mixed = mixture.mix(normal, anomaly)
     truth = np.r_[np.ones(800), -np.ones(60)].astype(int)
     for weights, reported in (
@@ -71,5 +72,5 @@ def test_auc_counts_ties_half_and_heavy_anomalies_several_times(
 
 
 def test_features_that_never_vary_are_no_problem() -> None:
-    normal, anomaly = mixture.with_bounded_heads(np.zeros((5, 4))), mixture.with_bounded_heads(np.ones((1, 4)))
+    normal, anomaly = mixture.with_bounded_heads(np.zeros((5, 5))), mixture.with_bounded_heads(np.ones((1, 5)))
     assert np.isfinite(mixture.mix(normal, anomaly).weights).all()

@@ -39,14 +39,14 @@ def test_texts_are_scored_in_blocks_while_the_next_are_encoded(
 ) -> None:
     monkeypatch.setattr(scoring, "AT_ONCE", at_once)
     X = HashEncoder().encode(TEXTS)
-    found = scoring.anomaly_scores(encoder(), lambda X: X.sum(axis=1), [*TEXTS, *TEXTS[:5]])
+    found = scoring.anomaly_scores(encoder(), lambda texts, X: X.sum(axis=1), [*TEXTS, *TEXTS[:5]])
     np.testing.assert_allclose(found, [*X.sum(axis=1), *X.sum(axis=1)[:5]])
 
 
 def test_an_error_of_the_detector_in_its_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "AT_ONCE", 10)
 
-    def fail(X: np.ndarray) -> np.ndarray:
+    def fail(texts: list[str], X: np.ndarray) -> np.ndarray:
         raise ArithmeticError("of a detector")
 
     with pytest.raises(ArithmeticError, match="of a detector"):

@@ -16,6 +16,8 @@ def in_words(shares: Mapping[str, float], n_known: int, auc: float, auc_of_dista
         f"distance to the nearest normal texts ({share['nearest']}) and how settled with normal texts the "
         f"surroundings are ({share['field']})"
     )
+    if share.get("form", "0%") != "0%":
+        distances += f", and how unusual the form of the text is ({share['form']})"
     if not n_known:
         return f"{distances}; no anomalies are known"
     sentence = (

@@ -69,6 +69,7 @@ def _at(features: AutoFeatures, arrays: _Arrays, X: torch.Tensor) -> torch.Tenso
     import torch
 
     n, m, scale = len(arrays.left_out), len(arrays.radius), features.compared.scale
+    X, form = X[:, : features.n_features], X[:, features.n_features :]
     Z = (X - arrays.center) / scale
     grid = _on_grid(Z)
     D = (grid @ arrays.doubled.T).add_(arrays.squares).add_((grid**2).sum(1, keepdim=True)).clamp_(min=0)
@@ -92,7 +93,9 @@ def _at(features: AutoFeatures, arrays: _Arrays, X: torch.Tensor) -> torch.Tenso
     copy = distance[:, 0] <= arrays.radius[nearest[:, 0]]
     part[copy, :2] = arrays.left_out[nearest[copy, 0], :2]
     known = closest[:, 0] <= EQUAL * Z.norm(dim=1).clamp(min=1)
-    part[known] = arrays.left_out[itself[known, 0]]
+    part[known, :4] = arrays.left_out[itself[known, 0]]
+    at_hand = [form, torch.where(copy & ~known, nearest[:, 0], -1)]
+    part[:, 4] = torch.from_numpy(features.form_at(*(of.cpu().numpy() for of in at_hand)))
     return part
 
 

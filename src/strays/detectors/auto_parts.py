@@ -1,6 +1,7 @@
-"""The four parts of the default detector's score: fitted together, with what each says of the rows it was fitted on.
+"""The parts of the default detector's score: fitted together, with what each says of the rows it was fitted on.
 
-auto.py says what they are. No row's value rests on the row itself: all are left-out ones, in closed form.
+auto.py says what they are, and form_part.py what the form is. No row's value rests on the row itself: all are left-out
+ones, in closed form.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from strays.detectors.exact import lowest
 from strays.detectors.logistic_head import left_out_log_odds, logistic_regression
 from strays.detectors.threads import few_threads, one_thread
 
-PARTS = ("nearest", "field", "kernel", "linear")
+PARTS = ("nearest", "field", "kernel", "linear", "form")
+FITTED = PARTS[:4]
 FIELD_PENALTY, KERNEL_PENALTY, LINEAR_C = 1.0, 0.5, 1.0
 
 
 @dataclass(frozen=True)
 class FittedParts:
-    """Coefficients of the rows in field and kernel, those of the features in linear, and the left-out parts by row."""
+    """Coefficients of the rows in field and kernel, those of the features in linear, and left-out parts by row."""
 
     field: np.ndarray
     kernel: np.ndarray
@@ -38,7 +40,7 @@ def fit_parts(
     """
     n, m = n_normals, len(radius)
     is_normal = np.arange(len(Z)) < n
-    left_out = np.zeros((len(Z), len(PARTS)))
+    left_out = np.zeros((len(Z), len(FITTED)))
     field_of_all = np.zeros(len(Z))
     weight = np.r_[np.ones(n), counts]
     with few_threads(len(Z)):

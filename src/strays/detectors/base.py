@@ -94,6 +94,20 @@ class Detector(Estimator, ABC):
         """Whether rows get exactly the same score only because they are copies, or nearly, of one another."""
         return False
 
+    @property
+    def n_form(self) -> int:
+        """How many columns at the end of a row describe the form of a text, the others being its embedding."""
+        return 0
+
+    @property
+    def usual_form(self) -> np.ndarray:
+        """The columns of a form that adds nothing to a score."""
+        return np.empty(0)
+
+    def form_shares(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What every column of the form adds to the scores of rows, and where a row is low in it: (rows, columns)."""
+        return np.empty((len(X), 0)), np.empty((len(X), 0), dtype=bool)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")
 

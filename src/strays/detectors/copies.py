@@ -48,10 +48,11 @@ class Groups:
     """Which rows to compare with (`kept`), and within which `radius` of each of them a row is a copy of it.
 
     The radius is 0 for rows of a class. `evenness` is 2 - q95(d) / median(d): near 1 where rows keep their distance,
-    near 0 where they form tight groups.
+    near 0 where they form tight groups. Rows that are copies of one another have the same number in `group`.
     """
 
     kept: np.ndarray
+    group: np.ndarray
     radius: np.ndarray
     evenness: float
 
@@ -163,8 +164,9 @@ def find_groups(X: np.ndarray, trusted: np.ndarray) -> Groups:
     kept = stays.copy()
     kept[order[np.unique(group[order], return_index=True)[1]]] = True
     if kept.sum() < 2:  # a handful of rows, all alike
-        return Groups(np.ones(n, dtype=bool), np.zeros(n), 0.0)
-    return Groups(kept, np.where(stays, 0.0, radius + ROUNDING), evenness)
+        return Groups(np.ones(n, dtype=bool), np.arange(n), np.zeros(n), 0.0)
+    alone = np.where(stays, n + np.arange(n), group)
+    return Groups(kept, alone, np.where(stays, 0.0, radius + ROUNDING), evenness)
 
 
 def outskirts(X: np.ndarray, presumed: np.ndarray, evenness: float) -> np.ndarray:

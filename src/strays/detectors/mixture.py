@@ -1,11 +1,12 @@
 """How much to trust each part of a score, from how the known anomalies would have ranked had they not been known.
 
 A mixture weighs distances b = b_1 + a b_2 and learned heads h = h_1 + l h_2, as b + w h or as b + w h+ with h+ =
-max(h_1, 0) + l max(h_2, 0), which cannot lower a score; b and h are scaled to deviation one over the normals, and so is
-their sum. Of m known anomalies, left out, a mixture M ranks AUC(M) percent of the normals below them on average. The
-final weights average all mixtures:
+max(h_1, 0) + l max(h_2, 0), which cannot lower a score. b and h are scaled to deviation one over the normals; c f is
+added to b, f how unusual the form is, which has the right size at c = 1; and the sum is scaled to deviation one again.
+Of m known anomalies, left out, a mixture M ranks AUC(M) percent of the normals below them on average. The final weights
+average all mixtures:
 
-    weight of M ~ exp((sqrt(m) AUC(M) - P(M)) / T),  P(M) = a prior that prefers w = 1/2, h+, and a and l near 1
+    weight of M ~ exp((sqrt(m) AUC(M) - P(M)) / T),  P(M) = a prior that prefers w = 1/2, h+, and a, l and c near 1
 
 so that one known anomaly moves the weights a little and a hundred leave nearly the best mixture (Dalalyan and Tsybakov,
 "Aggregation by Exponential Weighting", 2008). Known anomalies may count differently (found_by_search.py): AUC(M) is a
@@ -14,8 +15,9 @@ weighted mean then, and m the number of equal ones that would say as much, (sum 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -23,6 +25,7 @@ import numpy as np
 SECOND_DISTANCE = (0.0, 0.25, 1.0, 4.0, 16.0)
 SECOND_HEAD = (0.1, 0.3, 1.0, 3.0, 10.0)
 HEADS = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+FORM = (0.0, 0.25, 1.0, 4.0)
 PREFERRED = 0.5
 TEMPERATURE = 4.0
 PRIOR = 3.0
@@ -30,6 +33,10 @@ PRIOR = 3.0
 VARIES = 1e-8
 # Normals that ranks are measured against: more change no rank by a percent.
 NORMALS_RANKED = 1000
+
+
+# b_1, b_2, h_1, h_2, max(h_1, 0), max(h_2, 0), f.
+N_FEATURES = 7
 
 
 @dataclass(frozen=True)
@@ -42,13 +49,15 @@ class Mixture:
 
 
 def with_bounded_heads(features: np.ndarray) -> np.ndarray:
-    """Rows of (b_1, b_2, h_1, h_2) with max(h_1, 0) and max(h_2, 0) beside them."""
-    return np.hstack([features, np.maximum(features[:, 2:], 0)])
+    """Rows of (b_1, b_2, h_1, h_2, f) with max(h_1, 0) and max(h_2, 0) before f."""
+    return np.hstack([features[:, :4], np.maximum(features[:, 2:4], 0), features[:, 4:]])
 
 
 def distances_alone(normals: np.ndarray) -> np.ndarray:
-    """The weights where no anomaly is known: b_1 + b_2."""
-    return _scaled(np.array([1.0, 1, 0, 0, 0, 0]), np.cov(normals, rowvar=False))
+    """The weights where no anomaly is known: b_1 + b_2, scaled, and f."""
+    b = _scaled(np.array([1.0, 1, 0, 0, 0, 0, 0]), np.cov(normals, rowvar=False))
+    b[-1] = 1
+    return b
 
 
 def mix(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray | None = None) -> Mixture:
@@ -58,7 +67,8 @@ def mix(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray | None = 
     """
     counts = np.ones(len(anomalies)) if counts is None else counts
     covariance = np.cov(normals, rowvar=False)
-    candidates, penalties = zip(*_candidates(covariance), strict=True)
+    forms = FORM if np.ptp(np.r_[normals[:, -1], anomalies[:, -1]]) else (1.0,)
+    candidates, penalties = zip(*_candidates(covariance, forms), strict=True)
     V = np.array(candidates)  # (mixtures, features)
     ranked = normals[np.linspace(0, len(normals) - 1, min(len(normals), NORMALS_RANKED)).astype(int)]
     auc = _auc(V @ ranked.T, V @ anomalies.T, counts)
@@ -71,17 +81,18 @@ def mix(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray | None = 
     return Mixture(weights, float(both[0]), float(both[1]))
 
 
-def _candidates(covariance: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
-    """Every mixture's weights with its penalty."""
-    for a in SECOND_DISTANCE:
-        b = _scaled(np.array([1, a, 0, 0, 0, 0]), covariance)
+def _candidates(covariance: np.ndarray, forms: Sequence[float]) -> Iterator[tuple[np.ndarray, float]]:
+    """Every mixture's weights with its penalty; `forms` are the values of c."""
+    for a, c in product(SECOND_DISTANCE, forms):
+        b = _scaled(np.array([1, a, 0, 0, 0, 0, 0]), covariance)
+        b[-1] = c
         for second in SECOND_HEAD:
-            plain = _scaled(np.array([0, 0, 1, second, 0, 0]), covariance)
+            plain = _scaled(np.array([0, 0, 1, second, 0, 0, 0]), covariance)
             for bounded in (False, True):
                 h = np.roll(plain, 2) if bounded else plain
                 for w in HEADS:
-                    penalty = abs(np.log2(w / PREFERRED)) + (not bounded) + 0.1 * (_octaves(a) + _octaves(second))
-                    yield _scaled(b + w * h, covariance), penalty
+                    octaves = _octaves(a) + _octaves(second) + _octaves(c)
+                    yield _scaled(b + w * h, covariance), abs(np.log2(w / PREFERRED)) + (not bounded) + 0.1 * octaves
 
 
 def _scaled(weights: np.ndarray, covariance: np.ndarray) -> np.ndarray:

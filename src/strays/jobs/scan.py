@@ -130,6 +130,7 @@ def fit_table(
     encoder: LoadedEncoder,
     detector: str,
     *,
+    form: bool = True,
     text_column: str | None = None,
     label_column: str | None = None,
     normal: NormalValues | None = None,
@@ -149,7 +150,8 @@ def fit_table(
     chosen = threshold(**rule) if rule else None  # what cannot be is refused now rather than after the work
     columns: dict[str, Any] = {"label_column": label_column, "normal": normal, "id_column": id_column}
     corpus = read_corpus(table, text_column, **columns, known=known, strict=strict)
-    model = TextOutlierDetector(encoder, detector, keep_examples=keep_examples, cascade=cascade, random_state=seed)
+    options: dict[str, Any] = {"keep_examples": keep_examples, "cascade": cascade, "form": form, "random_state": seed}
+    model = TextOutlierDetector(encoder, detector, **options)
     with bars_in_turn(progress) as bar:
         (encoding := bar("encoding"))(0, None)
         model.fit(corpus.texts, corpus.labels, threshold=chosen, progress=encoding, fit_progress=bar("fitting"))

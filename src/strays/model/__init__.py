@@ -7,6 +7,7 @@ scores                   what a model says of texts: their scores, p-values and 
 segments, common_words   the parts of a text, and words too common to be odd
 text_copies, examples    whether texts are copies; texts kept to explain others with
 normal_parts             what the parts of normal texts are like
+form                     the form of texts, whatever they mean, as columns of numbers
 scoring                  texts to embeddings and anomaly scores
 folder                   a saved model on disk: the two files of a folder
 distinct_texts           equal texts count once

@@ -30,6 +30,7 @@ from strays.errors import DataError
 from strays.model.calibration import Calibration, Threshold
 from strays.model.common_words import all_common
 from strays.model.examples import Examples, Neighbour
+from strays.model.form import UnusualForm
 from strays.model.normal_parts import NormalParts
 from strays.model.segments import has_clauses, split, trim_marks
 
@@ -40,6 +41,8 @@ NAMED, ORDINARY = 0.02, 0.3
 NOT_ODD = 0.2
 # A segment stands out if its effect is at least this share of how far the text scores above the median normal text.
 STANDS_OUT = 0.15
+# The form is named from this share on.
+FORM_STANDS_OUT = 0.25
 # Segments with an effect below this share of the largest are not marked.
 FAINT = 0.15
 # Characters of a part that are quoted in a sentence.
@@ -71,7 +74,8 @@ class Explanation:
     """What a model says of one text and why; segments with the largest effect come first.
 
     `flagged` is None where that depends on what else is scored. `normal_copies` and `anomaly_copies` say how many of
-    the kept texts are copies of this one, which are no neighbours.
+    the kept texts are copies of this one, which are no neighbours. `odd_form` says in words what is unusual about
+    the form of the text, where that makes much of the score.
 
     >>> segments = [Segment(6, 12, "winner", 2.0), Segment(0, 5, "dear", -2.0)]
     >>> explanation = Explanation("dear winner", 3.5, 0.01, True, segments, [], [])
@@ -91,6 +95,7 @@ class Explanation:
     nearest_normals: list[Neighbour]
     nearest_anomalies: list[Neighbour]
     odd_parts: list[OddPart] = field(default_factory=list)
+    odd_form: str = ""
     odd_all_over: bool = False
     nothing_odd: bool = False
     normal_copies: int = 0
@@ -113,6 +118,12 @@ class Explanation:
 
     def what_is_odd(self) -> str:
         """What of the text is odd, in a sentence; it quotes the text."""
+        if not self.odd_form:
+            return self._odd_words()
+        form = f"its form is unusual ({self.odd_form})"
+        return form if self.odd_all_over and not self.odd_parts else f"{form}; {self._odd_words()}"
+
+    def _odd_words(self) -> str:
         if self.odd_parts:
             parts, it = ("part is", "it is") if len(self.odd_parts) == 1 else ("parts are", "each is")
             quoted = " and ".join(_quoted(part.text) for part in self.odd_parts[:3])
@@ -140,25 +151,32 @@ class Explanation:
 
 def explain_texts(
     texts: list[str],
-    score: Callable[[list[str]], tuple[np.ndarray, np.ndarray]],
+    score: Callable[[list[str], np.ndarray], tuple[np.ndarray, np.ndarray]],
     calibration: Calibration,
     threshold: Threshold,
     examples: Examples,
     normal_parts: NormalParts,
     *,
     n_neighbours: int,
+    unusual_form: Callable[[list[str], np.ndarray], list[UnusualForm]],
 ) -> list[Explanation]:
-    """Explain texts; `score` gives the embeddings and scores of all their pieces and is called once."""
+    """Explain texts; `score` gives the embeddings and scores of all their pieces and is called once.
+
+    It is told which are whole texts: of other pieces the form does not count. `unusual_form` is given whole texts with
+    their embeddings.
+    """
     if not all(text.strip() for text in texts):
         raise DataError("there is no text to explain; expected one that is not blank")
     if not texts:
         return []
     spans = [split(text) for text in texts]
     parts = [[text, *pieces(text, of)] for text, of in zip(texts, spans, strict=True)]
-    X, scores = score([piece for part in parts for piece in part])
     ends = np.cumsum([len(part) for part in parts])
+    starts = np.r_[0, ends[:-1]]
+    X, scores = score([piece for part in parts for piece in part], np.isin(np.arange(ends[-1]), starts))
+    forms = unusual_form(texts, X[starts])
     found = []
-    for text, of, first, end in zip(texts, spans, np.r_[0, ends[:-1]], ends, strict=True):
+    for text, of, form, first, end in zip(texts, spans, forms, starts, ends, strict=True):
         itself = scores[first : first + 1]
         p_value = float(calibration.p_value(itself)[0])
         flagged = None if threshold.together else bool(calibration.flagged(threshold, itself)[0])
@@ -167,6 +185,7 @@ def explain_texts(
         nothing_odd = not odd_parts and not flagged and p_value > NOT_ODD
         beyond_usual = float(itself[0]) - float(np.median(calibration.normal_scores))
         stands_out = segments and segments[0].effect >= max(STANDS_OUT * beyond_usual, 1e-12)
+        form_stands_out = form.amount >= max(FORM_STANDS_OUT * beyond_usual, 1e-12)
         x = X[first]
         found.append(
             Explanation(
@@ -179,6 +198,7 @@ def explain_texts(
                 nearest_anomalies=examples.nearest(text, x, anomalies=True, n=n_neighbours),
                 odd_parts=odd_parts,
                 odd_all_over=not (odd_parts or nothing_odd or stands_out),
+                odd_form=form.in_words() if form_stands_out and not nothing_odd else "",
                 nothing_odd=nothing_odd,
                 normal_copies=examples.n_copies(text, x, anomalies=False),
                 anomaly_copies=examples.n_copies(text, x, anomalies=True),

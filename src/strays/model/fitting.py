@@ -14,10 +14,13 @@ import numpy as np
 
 from strays.detectors import DETECTORS, Detector, detector_class
 from strays.detectors.base import FOUND
+from strays.detectors.copies import find_groups, unit_of_length
 from strays.detectors.estimator import clone
+from strays.detectors.sampling import evenly
 from strays.encoders import Encoder, Progress
 from strays.errors import DataError, UsageError
 from strays.model.calibration import MOST_KEPT
+from strays.model.form import MOST_COUNTED, FormReader
 
 # Fewer different texts than this leave nothing to compare a text with.
 FEWEST_TEXTS = 3
@@ -101,8 +104,23 @@ def mark_found(y: np.ndarray, searched: Sequence[bool] | np.ndarray | None) -> n
     return np.where(mask & (y < 0), FOUND, y)
 
 
-def make_detector(asked: str | Detector, random_state: int | None) -> Detector:
-    """An unfitted detector by name, or like the object given; one that takes a seed and has none gets this one."""
+def read_form(texts: Sequence[str], X: np.ndarray, y: np.ndarray) -> FormReader:
+    """What there is to know of the form of normal texts: of more than are counted, evenly spaced ones.
+
+    As in the default detector, copies count once, lest they vouch for each other's letters.
+    """
+    rows = evenly(np.flatnonzero(y >= 0), MOST_COUNTED)
+    presumed = y[rows] == 0
+    Z = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
+    groups = find_groups(Z / unit_of_length(Z), trusted=~presumed)
+    return FormReader.of([texts[i] for i in rows], groups.group)
+
+
+def make_detector(asked: str | Detector, random_state: int | None, form_columns: int = 0) -> Detector:
+    """An unfitted detector by name, or like the object given; one that takes a seed and has none gets this one.
+
+    One that reads columns of the form is told how many there are.
+    """
     if isinstance(asked, str):
         detector = detector_class(asked)()
     elif isinstance(asked, Detector):
@@ -115,6 +133,8 @@ def make_detector(asked: str | Detector, random_state: int | None) -> Detector:
     params = detector.get_params()
     if "random_state" in params and params["random_state"] is None:
         detector.set_params(random_state=random_state)
+    if "form_columns" in params:
+        detector.set_params(form_columns=form_columns)
     return detector
 
 
@@ -126,14 +146,14 @@ def fit_and_hold_out(
     random_state: int | None,
     progress: Progress | None = None,
 ) -> Fitted:
-    """Fit a detector on embeddings and labels. `share` of the presumed normal rows is held out; None: what suits.
+    """Fit a detector on rows and labels. `share` of the presumed normal rows is held out; None: what suits.
 
     `progress` is called with (fits done, fits in all), also before the first.
     """
     tell = progress or (lambda done, total: None)
     normals = np.random.default_rng(random_state).permutation(np.flatnonzero(y >= 0))
     if share is None and len(normals) <= MOST_IN_FOLDS and detector.comparable_fits:
-        folds = _folds(X, normals, 10 if len(normals) <= MOST_IN_FOLDS // 4 else 5)
+        folds = _folds(X[:, : X.shape[1] - detector.n_form], normals, 10 if len(normals) <= MOST_IN_FOLDS // 4 else 5)
         in_turn = []
         for i, fold in enumerate(folds):
             tell(i, len(folds) + 1)

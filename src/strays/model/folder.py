@@ -22,7 +22,8 @@ from strays.files import read_steadily, real_path, recover, replace_folder
 
 FORMAT = "strays-model"
 # 2: the config has a hash of its own. Models of version 1, which strays 0.1 wrote, have none.
-FORMAT_VERSION = 2
+# 3: the form of texts may count.
+FORMAT_VERSION = 3
 CONFIG = "config.json"
 ARRAYS = "arrays.safetensors"
 SEAL = "config_sha256"

@@ -60,19 +60,18 @@ class NormalParts:
     def of(
         cls,
         examples: Examples,
-        calibration: Calibration,
-        score_texts: Callable[[list[str]], np.ndarray],
-        score_embeddings: Callable[[np.ndarray], np.ndarray],
+        p_values: np.ndarray,
+        score_parts: Callable[[list[str]], np.ndarray],
     ) -> NormalParts:
-        """From the normal texts among the examples; `score_texts` is called once, if there are any."""
+        """From the normal texts among the examples, whose p-values are given; `score_parts` is called at most once."""
         rows = np.flatnonzero(examples.y >= 0)
         if not len(rows):
             return cls.from_scores(FUNCTION_WORDS, [], np.array([]))
-        normal = rows[calibration.p_value(score_embeddings(examples.X[rows])) > TOO_ODD]
+        normal = rows[p_values[rows] > TOO_ODD]
         texts = [examples.texts[i] for i in evenly(normal, MOST_TEXTS)]
         found = [text[a:b] for text in texts for a, b in clauses(text)]
         chosen = [found[i] for i in evenly(np.arange(len(found)), MOST_CLAUSES)]
-        scores = score_texts(chosen) if chosen else np.array([])
+        scores = score_parts(chosen) if chosen else np.array([])
         return cls.from_scores(common_words([examples.texts[i] for i in rows]), chosen, scores)
 
     def p_value(self, scores: np.ndarray) -> np.ndarray:

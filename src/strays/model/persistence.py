@@ -24,6 +24,7 @@ from strays.model.cascade import Cascade
 from strays.model.examples import Examples
 from strays.model.fitting import FitSummary
 from strays.model.folder import load_folder, save_folder
+from strays.model.form import COLUMNS, FormReader
 from strays.model.scoring import identity_of
 
 # How much of a fingerprint tells models apart for people.
@@ -41,6 +42,7 @@ class ModelState:
     calibration_: Calibration
     threshold_: Threshold
     examples_: Examples
+    form_: FormReader | None
     cascade_: Cascade | None
     summary_: FitSummary
     held_out: float | None
@@ -77,9 +79,9 @@ def load_state(
         if encoder is None and settings is None:
             raise ModelError("was fitted with an encoder object, which is not saved; pass it: load(..., encoder=...)")
         detector = detector_class(config["detector"]["name"])(**config["detector"]["params"])
-        fitted, examples, calibration, head = (
+        fitted, examples, calibration, form, head = (
             {key.removeprefix(place): a for key, a in arrays.items() if key.startswith(place)}
-            for place in ("detector/", "examples/", "calibration/", "cascade/")
+            for place in ("detector/", "examples/", "calibration/", "form/", "cascade/")
         )
         if encoder is None:
             # Models older than the choice of a precision are of full precision.
@@ -93,7 +95,8 @@ def load_state(
             calibration_=Calibration.from_arrays(calibration),
             threshold_=threshold(**{config["threshold"]["rule"]: config["threshold"]["value"]}),
             summary_=FitSummary(**config["summary"]),
-            examples_=Examples.from_arrays(examples, detector.n_features_in_),
+            examples_=Examples.from_arrays(examples, detector.n_features_in_ - detector.n_form),
+            form_=_load_form(detector.n_form, form),
             cascade_=_load_cascade(config.get("cascade"), cascade, head, fetch),
             held_out=config["held_out"],
             keep_examples=config["keep_examples"],
@@ -131,11 +134,16 @@ def describe(state: ModelState) -> dict[str, Any]:
 
 
 def detector_config(detector: Detector) -> dict[str, Any]:
-    """A detector's name, the registered one where it has one, and its parameters, as plain data."""
+    """A detector's name, the registered one where it has one, and its parameters, as plain data.
+
+    A parameter that version 0.1 did not have is named only where it is not the default: a model of 0.1 stays the same.
+    """
     path = f"{type(detector).__module__}:{type(detector).__name__}"
     params = detector.get_params()
     if isinstance(params.get("random_state"), np.random.RandomState):
         params["random_state"] = None
+    if not params.get("form_columns", 1):
+        del params["form_columns"]
     return {
         "name": next((name for name, known in DETECTORS.items() if known == path), type(detector).__name__),
         "params": {key: value.item() if isinstance(value, np.generic) else value for key, value in params.items()},
@@ -181,6 +189,8 @@ def _encoder_config(encoder: Encoder, saved: EncoderIdentity | None) -> dict[str
 def _arrays(state: ModelState) -> dict[str, np.ndarray]:
     arrays = {f"detector/{name}": array for name, array in state.detector_.get_state().items()}
     arrays |= {f"examples/{name}": array for name, array in state.examples_.to_arrays().items()}
+    if state.form_:
+        arrays |= {f"form/{name}": array for name, array in state.form_.to_arrays().items()}
     if state.cascade_:
         arrays |= {f"cascade/{name}": array for name, array in state.cascade_.to_arrays().items()}
     return arrays | {f"calibration/{name}": array for name, array in state.calibration_.to_arrays().items()}
@@ -205,6 +215,12 @@ def _check_config(config: dict[str, Any]) -> None:
         files = part.get("files", {})  # version 0.1 recorded none
         if not isinstance(files, dict) or not all(isinstance(digest, str) for digest in files.values()):
             raise ModelError(f"an encoder's files are {files!r:.60}; expected a digest for each. Fit it again")
+
+
+def _load_form(n_columns: int, arrays: dict[str, np.ndarray]) -> FormReader | None:
+    if n_columns not in (0, len(COLUMNS)):
+        raise ModelError(f"its detector takes {n_columns} columns of the form; expected {len(COLUMNS)}. Fit it again")
+    return FormReader.from_arrays(arrays) if n_columns else None
 
 
 def _load_cascade(

@@ -50,12 +50,20 @@ def embed(encoder: Encoder, texts: list[str], progress: Progress | None = None) 
 
 
 def anomaly_scores(
-    encoder: Encoder, score: Callable[[np.ndarray], np.ndarray], texts: list[str], progress: Progress | None = None
+    encoder: Encoder,
+    score: Callable[[list[str], np.ndarray], np.ndarray],
+    texts: list[str],
+    progress: Progress | None = None,
 ) -> np.ndarray:
-    """What `score` makes of the embeddings of texts, one float for each; equal texts are encoded and scored once."""
+    """What `score` makes of texts and their embeddings, one float for each; equal texts are encoded and scored once."""
     distinct = list(dict.fromkeys(texts))
     scores = np.empty(len(distinct))
-    for rows, part in _while_encoding(_embedded(encoder, distinct, progress), score, alone=len(distinct) <= AT_ONCE):
+
+    def score_rows(rows: np.ndarray, X: np.ndarray) -> np.ndarray:
+        return score([distinct[row] for row in rows], X)
+
+    embedded = _embedded(encoder, distinct, progress)
+    for rows, part in _while_encoding(embedded, score_rows, alone=len(distinct) <= AT_ONCE):
         scores[rows] = part
     if len(distinct) == len(texts):
         return scores
@@ -64,16 +72,19 @@ def anomaly_scores(
 
 
 def _while_encoding(
-    embedded: Iterator[tuple[np.ndarray, np.ndarray]], score: Callable[[np.ndarray], np.ndarray], *, alone: bool
+    embedded: Iterator[tuple[np.ndarray, np.ndarray]],
+    score: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    *,
+    alone: bool,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(rows, their scores), from (rows, their embeddings) as these come; one block alone needs no second thread."""
     if alone:
-        yield from ((rows, score(X)) for rows, X in embedded)
+        yield from ((rows, score(rows, X)) for rows, X in embedded)
         return
     with ThreadPoolExecutor(1) as beside:
         under_way: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
         for rows, X in embedded:
-            under_way.append((rows, beside.submit(score, X)))
+            under_way.append((rows, beside.submit(score, rows, X)))
             if len(under_way) > 2:  # so that few embeddings are in memory
                 rows, part = under_way.popleft()
                 yield rows, part.result()

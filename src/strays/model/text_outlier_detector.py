@@ -26,6 +26,7 @@ from strays.model.cascade import Cascade, static_encoder_of
 from strays.model.distinct_texts import DistinctTexts
 from strays.model.examples import Examples
 from strays.model.explanation import Explanation, explain_texts
+from strays.model.form import COLUMNS, FormReader, UnusualForm
 from strays.model.labels import parse_labels
 from strays.model.normal_parts import NormalParts
 from strays.model.persistence import VERSION_LENGTH, ModelState, describe, fingerprint, load_state, save_state
@@ -51,6 +52,8 @@ class TextOutlierDetector(Calibrated, Estimator):
     cascade
         Also fit a cheap head on a static encoder, distilled from this one, for strays.model.CascadeScorer;
         or the cheap encoder to fit it on, as an object.
+    form
+        Whether the form of a text counts besides its meaning (length, kinds of characters, ...); for 'auto' alone.
     random_state
         Seed of everything random: the same seed, texts and labels give the same scores.
 
@@ -66,6 +69,8 @@ class TextOutlierDetector(Calibrated, Estimator):
         Texts kept to explain with.
     summary_
         How many texts of each kind the model was fitted on.
+    form_
+        What is known of the form of normal texts; None where it does not count.
     cascade_
         The fitted head, where there is a cascade; None otherwise.
     training_scores_
@@ -99,6 +104,7 @@ class TextOutlierDetector(Calibrated, Estimator):
         held_out: float | None = None,
         keep_examples: int = 1000,
         cascade: bool | Encoder = False,
+        form: bool = True,
         random_state: int | None = 0,
     ) -> None:
         self.encoder = encoder
@@ -106,6 +112,7 @@ class TextOutlierDetector(Calibrated, Estimator):
         self.held_out = held_out
         self.keep_examples = keep_examples
         self.cascade = cascade
+        self.form = form
         self.random_state = random_state
 
     # ---- fitting -----------------------------------------------------------------------------------------------------
@@ -136,7 +143,7 @@ class TextOutlierDetector(Calibrated, Estimator):
         y = fitting.mark_found(parse_labels(labels, len(texts)), searched)
         warn_of_blank(texts)
         fitting.require_variety(texts, y)
-        detector = fitting.make_detector(self.detector, self.random_state)
+        detector = fitting.make_detector(self.detector, self.random_state, len(COLUMNS) if self.form else 0)
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         cheap = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
         once = DistinctTexts.of(texts, y)
@@ -146,8 +153,10 @@ class TextOutlierDetector(Calibrated, Estimator):
         fitting.require_different(X, self.encoder_)
         with few_threads(len(X)):  # small products, which threads would only wait for
             once, X = once.with_classes(X)
-            found = fitting.fit_and_hold_out(detector, X, once.y, self.held_out, self.random_state, fit_progress)
-            scores = found.detector.anomaly_score(X)
+            self.form_ = fitting.read_form(once.texts, X, once.y) if detector.n_form else None
+            rows = self._rows(once.texts, X)
+            found = fitting.fit_and_hold_out(detector, rows, once.y, self.held_out, self.random_state, fit_progress)
+            scores = found.detector.anomaly_score(rows)
         self.detector_ = found.detector
         self.training_scores_ = scores[once.place]
         self.calibration_ = Calibration.from_scores(found.held_out_scores, self.training_scores_)
@@ -172,13 +181,18 @@ class TextOutlierDetector(Calibrated, Estimator):
 
     # ---- scoring -----------------------------------------------------------------------------------------------------
 
-    def anomaly_score(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
+    def anomaly_score(
+        self, texts: Sequence[str], *, embeddings: np.ndarray | None = None, progress: Progress | None = None
+    ) -> np.ndarray:
         """One float for each text; higher is odder. A text's score does not depend on the others.
 
-        `progress` is called with (texts done, texts in all); equal texts count once.
+        `embeddings` are the encoder's own, as in fit. `progress` is called with (texts done, texts in all); equal texts
+        count once.
         """
         self._require_fitted()
         texts = check_texts(texts)
+        if embeddings is not None:
+            return self._detector_scores(texts, check_embeddings(embeddings, texts))
         require_same_encoder(self.encoder_, self.encoder_identity_, "model")
         with gather_cut_texts():
             return anomaly_scores(self.encoder_, self._detector_scores, texts, progress)
@@ -200,12 +214,15 @@ class TextOutlierDetector(Calibrated, Estimator):
         """Like explain, for several texts, whose pieces are all encoded in one go."""
         self._require_fitted()
 
-        def embed_and_score(pieces: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        def embed_and_score(pieces: list[str], whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             X = self._embed(pieces, progress)
-            return X, self._detector_scores(X)
+            scores = self._part_scores(X)
+            scores[whole] = self._detector_scores([pieces[i] for i in np.flatnonzero(whole)], X[whole])
+            return X, scores
 
         known = self.calibration_, self.threshold_, self.examples_, self._normal_parts()
-        return explain_texts(check_texts(texts), embed_and_score, *known, n_neighbours=n_neighbours)
+        options: dict[str, Any] = {"n_neighbours": n_neighbours, "unusual_form": self._unusual_forms}
+        return explain_texts(check_texts(texts), embed_and_score, *known, **options)
 
     def info(self) -> dict[str, Any]:
         """What this model is, as plain data."""
@@ -237,7 +254,8 @@ class TextOutlierDetector(Calibrated, Estimator):
         """
         options: dict[str, Any] = {"device": device, "cache": cache, "allow_download": allow_download}
         state = load_state(path, encoder=encoder, cascade=cascade, **options)
-        model = cls(state.encoder_, clone(state.detector_), cascade=cascade or state.cascade_ is not None)
+        has_cascade, form = cascade or state.cascade_ is not None, state.form_ is not None
+        model = cls(state.encoder_, clone(state.detector_), cascade=has_cascade, form=form)
         model.__dict__.update(vars(state))
         return model
 
@@ -274,6 +292,7 @@ class TextOutlierDetector(Calibrated, Estimator):
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     encoder_identity_: EncoderIdentity | None = None
+    form_: FormReader | None = None
     cascade_: Cascade | None = None
     _normal_parts_found: NormalParts | None = None
 
@@ -284,22 +303,46 @@ class TextOutlierDetector(Calibrated, Estimator):
     def _normal_parts(self) -> NormalParts:
         """What the parts of normal texts are like: found when first asked for, as their clauses must be scored."""
         if self._normal_parts_found is None:
-            given = self.examples_, self.calibration_, self.anomaly_score, self._detector_scores
-            self._normal_parts_found = NormalParts.of(*given)
+            kept = self.examples_
+            p_values = (
+                self.calibration_.p_value(self._detector_scores(kept.texts, kept.X)) if kept.texts else np.empty(0)
+            )
+            self._normal_parts_found = NormalParts.of(
+                kept, p_values, lambda parts: self._part_scores(self._embed(parts))
+            )
         return self._normal_parts_found
 
     def _embed(self, texts: list[str], progress: Progress | None = None) -> np.ndarray:
         require_same_encoder(self.encoder_, self.encoder_identity_, "model")
         return embed(self.encoder_, texts, progress)
 
-    def _detector_scores(self, X: np.ndarray) -> np.ndarray:
-        """The detector's scores of embeddings, computed on the GPU that these come from, if any."""
-        if X.shape[1] != self.detector_.n_features_in_:
+    def _detector_scores(self, texts: Sequence[str], X: np.ndarray) -> np.ndarray:
+        """The detector's scores of texts with embeddings X."""
+        return self._scores_of(X, self.form_.columns(texts) if self.form_ else np.empty((len(X), 0)))
+
+    def _part_scores(self, X: np.ndarray) -> np.ndarray:
+        """The detector's scores of parts of texts, whose form does not count, from their embeddings."""
+        return self._scores_of(X, np.tile(self.detector_.usual_form, (len(X), 1)))
+
+    def _scores_of(self, X: np.ndarray, form: np.ndarray) -> np.ndarray:
+        """The detector's scores, computed on the GPU that the embeddings X come from, if any."""
+        expected = self.detector_.n_features_in_ - self.detector_.n_form
+        if X.shape[1] != expected:
             raise ModelError(
                 f"the encoder {self.encoder_!r:.200} gives embeddings of {X.shape[1]} numbers, but this model was "
-                f"fitted on {self.detector_.n_features_in_}. Use the same encoder, or fit again"
+                f"fitted on {expected}. Use the same encoder, or fit again"
             )
-        return self.detector_.anomaly_score(X, device=getattr(self.encoder_, "scoring_device", "cpu"))
+        rows = np.hstack([X, form.astype(X.dtype)])
+        return self.detector_.anomaly_score(rows, device=getattr(self.encoder_, "scoring_device", "cpu"))
+
+    def _rows(self, texts: Sequence[str], X: np.ndarray) -> np.ndarray:
+        """What the detector sees of texts: their embeddings X and, where it counts, their form."""
+        return np.hstack([X, self.form_.columns(texts).astype(X.dtype)]) if self.form_ else X
+
+    def _unusual_forms(self, texts: list[str], X: np.ndarray) -> list[UnusualForm]:
+        """What the form of each text adds to its score."""
+        shares, low = self.detector_.form_shares(self._rows(texts, X))
+        return list(map(UnusualForm.of, shares, low))
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "detector_"):

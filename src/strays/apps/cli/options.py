@@ -67,6 +67,14 @@ AllowDownload = Annotated[
     ),
 ]
 DetectorName = Annotated[str, Option("--detector", help=f"{', '.join(DETECTORS)}.")]
+Form = Annotated[
+    bool,
+    Option(
+        "--form/--no-form",
+        help="Let the form of a text count besides its meaning: length, kinds of characters, repetition, rare letters. "
+        "For the detector auto.",
+    ),
+]
 # Seeds of NumPy's generators, and what any option may be.
 LARGEST_SEED, LARGEST_NUMBER = 2**32 - 1, 2**53
 Seed = Annotated[int, Option(help="Seed of all random numbers.", min=0, max=LARGEST_SEED)]

@@ -75,7 +75,7 @@ class Learner:
         start = time.perf_counter()
         n_labels = sum(label is not None for label in labels)
         if self.base is not None and not n_labels:
-            scores = self.base.detector_.anomaly_score(self.X)
+            scores = self.base.anomaly_score(self.texts, embeddings=self.X)
             return self._ranked(self.base, scores, n_labels, start)
         model = self._fitted(self._of_size(MEMORY), labels, searched, keep_examples=len(self.texts))
         return self._ranked(model, model.training_scores_[: len(self.texts)], n_labels, start)

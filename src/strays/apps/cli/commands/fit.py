@@ -18,6 +18,7 @@ def fit(
     labels: opt.LabelOptions,
     encoder: opt.EncoderName = "default",
     detector: opt.DetectorName = "auto",
+    form: opt.Form = True,
     seed: opt.Seed = 0,
     keep_examples: Annotated[
         int, Option(help="Texts of each label to keep in the model for explanations; 0 keeps none.", min=0)
@@ -46,6 +47,7 @@ def fit(
         table,
         load_encoder(encoder, **vars(encoder_options), precision=precision, device=device),
         detector,
+        form=form,
         text_column=column,
         **labels.given(),
         known=opt.known_texts(known, text_column),
