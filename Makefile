@@ -100,6 +100,9 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.auto_paper --data "$(DATA)"
 	$(BIN)/python -m benchmarks.planted --data "$(DATA)"
 	$(BIN)/python -m benchmarks.marked_words --data "$(DATA)"
+	$(BIN)/python -m benchmarks.no_labels --data "$(DATA)"
+	$(BIN)/python -m benchmarks.form_speed --data "$(DATA)"
+	$(BIN)/python -m benchmarks.published --data "$(DATA)"
 	$(BIN)/python -m benchmarks.regret --data "$(DATA)" --corpora $(ENGLISH)
 	$(BIN)/python -m benchmarks.validity --data "$(DATA)" --corpora $(ENGLISH)
 	$(BIN)/python -m benchmarks.repeats --data "$(DATA)" --corpora $(ENGLISH)

@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import fmean, median, pstdev
 from typing import Any
 
-from benchmarks import desk_page, no_labels_page, packages_page
+from benchmarks import desk_page, no_labels_page, packages_page, tuning_page
 from benchmarks.common import RESULTS, marked
-from benchmarks.regret_cells import Cell, cells_of, read
+from benchmarks.regret_cells import OWN, Cell, cells_of, read
 from benchmarks.speed_page import REPO, results, table
 from strays.studies.paper.printed import TABLES
 from strays.studies.paper.registry import read_all
@@ -61,7 +61,7 @@ def mean_and_worst(method: str) -> str:
 
 def singles() -> list[str]:
     """The single detectors that every cell with known anomalies has."""
-    return sorted(set.intersection(*(set(cell.auc) for cell in cells() if cell.known)) - {"auto"})
+    return sorted(set.intersection(*(set(cell.auc) for cell in cells() if cell.known)) - set(OWN))
 
 
 def quality(corpus: str, method: str, metric: str) -> str:
@@ -183,6 +183,7 @@ draws (`python -m benchmarks.auto_paper`):
 {quality_table()}
 
 {no_labels_page.section()}
+{tuning_page.section()}
 ## Are false alarms kept to the promised rate?
 Of {kept.n} promised rates (0.1 to 10 %, {kept.sizes[0]} to {kept.sizes[1]:,} texts, eleven corpora) {kept.above} were
 exceeded by more than two standard errors, where chance alone gives about {kept.by_chance:.0f}, and {kept.far_above} by
@@ -247,7 +248,7 @@ def readme_rows() -> list[list[str]]:
             "packages",
         ],
         [
-            f"AUC points below the best of {len(singles())} detectors, {len(cells())} experiments",
+            f"AUC points behind the best of {len(singles())} detectors, {len(cells())} cells",
             mean_and_worst("auto"),
             f"`{best}`: {mean_and_worst(best)}",
             "regret",

@@ -37,8 +37,14 @@ These rows also chose how much the form counts. Chosen without the corpus that i
 {_three(choice["left_out_mean"])}; without form it is
 {_three(choice["without_form"])}. The price is average precision where the
 other kinds are about another subject: a normal text of an odd form, such as a listing in a newsgroup, may come before
-them. `form=False` avoids that.
+them. `form=False` avoids that. Scoring keeps {_speed("default")} of its speed with the default encoder, and
+{_speed("fast")} with `fast` (`python -m benchmarks.form_speed`).
 """
+
+
+def _speed(encoder: str) -> str:
+    """The least share of the speed without form that is kept."""
+    return f"{min(row['ratio'] for row in results('form_speed.json')['rows'] if row['encoder'] == encoder):.0%}"
 
 
 def _three(figures: dict[str, float]) -> str:

@@ -6,7 +6,8 @@ than the best single method is `auto`?
 
 Appends to results/regret/CORPUS.jsonl; finished rows are skipped. A cell is a corpus, a number of known anomalies, a
 share of unlabelled anomalies, and test anomalies of kinds seen or unseen; its value is the mean over the seeds. Regret
-is the best single method's value less `auto`'s. Average precision is that of a test set with 5 % anomalies.
+is the best single method's value less `auto`'s. Average precision is that of a test set with 5 % anomalies. `auto` is
+what users get: it reads the form of the texts, too; single methods and "auto, form=False" see embeddings alone.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.common import RESULTS, add_corpus_options, encoders_of
-from benchmarks.regret_cells import LEARN_FROM_LABELS
+from benchmarks.regret_cells import LEARN_FROM_LABELS, WITHOUT_FORM
 from strays.detectors import DETECTORS, detector_class
 from strays.encoders import load_encoder
 from strays.errors import DataError, StraysWarning
+from strays.model.fitting import read_form
+from strays.model.form import COLUMNS
+from strays.model.text_scorer import with_form
 from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
 from strays.studies.embeddings import embed
 from strays.studies.protocol import FewLabels, few_labels
@@ -37,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_corpus_options(parser)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--methods", nargs="*", default=list(DETECTORS))
+    parser.add_argument("--methods", nargs="*", default=[*DETECTORS, WITHOUT_FORM])
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--out", default=str(RESULTS / "regret"), type=Path)
     parser.add_argument("--page", action="store_true")
@@ -81,31 +85,40 @@ def run(corpus: LabelledCorpus, encoder: str, methods: list[str], seeds: range, 
                 continue
             row: Row = {"corpus": corpus.name, "encoder": Path(encoder).name, "fingerprint": loaded.fingerprint[:12]}
             row |= {"method": method, "seed": seed, "known": known, "pollution": pollution, "split": split}
-            file.append(row | measure(method, X, draw, seed))
+            file.append(row | measure(method, corpus.texts, X, draw, seed))
         print(corpus.name, seed, known, pollution, flush=True)
 
 
-def measure(method: str, X: np.ndarray, draw: FewLabels, seed: int) -> Row:
+def measure(method: str, texts: list[str], X: np.ndarray, draw: FewLabels, seed: int) -> Row:
     """Fit one method on one draw and measure it on both kinds of test anomalies."""
-    detector = detector_class(method)()
+    detector = detector_class("auto" if method == WITHOUT_FORM else method)()
     if "random_state" in detector.get_params():
         detector.set_params(random_state=seed)
+    train, form = draw.train, None
+    if method == "auto":
+        detector.set_params(form_columns=len(COLUMNS))
+        form = read_form([texts[i] for i in train.rows], X[train.rows], train.y)
+
+    def seen(rows: np.ndarray) -> np.ndarray:
+        return with_form(form, [texts[i] for i in rows], X[rows])
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StraysWarning)
-        detector.fit(X[draw.train.rows], draw.train.y)
-    normal = detector.anomaly_score(X[draw.test_normal])
-    result: Row = {"n": len(draw.train.rows), "seen_kinds": len(draw.seen)}
+        detector.fit(seen(train.rows), train.y)
+    normal = detector.anomaly_score(seen(draw.test_normal))
+    result: Row = {"n": len(train.rows), "seen_kinds": len(draw.seen)}
     for kind, rows in (("seen", draw.test_seen), ("unseen", draw.test_unseen)):
         if len(rows):
-            result |= {f"{metric}_{kind}": value for metric, value in quality(normal, detector.anomaly_score(X[rows]))}
+            found = quality(normal, detector.anomaly_score(seen(rows)))
+            result |= {f"{metric}_{kind}": value for metric, value in found}
     return result
 
 
-def quality(normal: np.ndarray, anomaly: np.ndarray) -> list[tuple[str, float]]:
-    """AUC, and average precision as if 5 % of the rows were anomalies."""
+def quality(normal: np.ndarray, anomaly: np.ndarray, prevalence: float = PREVALENCE) -> list[tuple[str, float]]:
+    """AUC, and average precision as if 5 % of the rows, or another share of them, were anomalies."""
     score = np.r_[normal, anomaly]
     truth = np.r_[np.zeros(len(normal)), np.ones(len(anomaly))]
-    weight = np.where(truth == 1, PREVALENCE / len(anomaly), (1 - PREVALENCE) / len(normal))
+    weight = np.where(truth == 1, prevalence / len(anomaly), (1 - prevalence) / len(normal))
     ap = average_precision_score(truth, score, sample_weight=weight)
     return [("auc", round(float(roc_auc_score(truth, score)), 6)), ("ap", round(float(ap), 6))]
 

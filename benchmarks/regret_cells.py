@@ -11,7 +11,9 @@ import numpy as np
 from strays.studies.rows import Row, RowFile
 
 KINDS = ("seen", "unseen")
-LEARN_FROM_LABELS = ("auto", "ai-svdd", "deep-sad", "hypersphere", "logistic")
+WITHOUT_FORM = "auto, form=False"
+OWN = ("auto", WITHOUT_FORM)
+LEARN_FROM_LABELS = (*OWN, "ai-svdd", "deep-sad", "hypersphere", "logistic")
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,11 @@ class Cell:
     def regret(self, metric: str = "auc") -> float:
         """The best single method less `auto`; negative where `auto` is better than all of them."""
         values = self.values(metric)
-        return max(value for method, value in values.items() if method != "auto") - values["auto"]
+        return max(value for method, value in values.items() if method not in OWN) - values["auto"]
 
     def best(self, metric: str = "auc") -> str:
         """The best single method."""
-        values = {method: value for method, value in self.values(metric).items() if method != "auto"}
+        values = {method: value for method, value in self.values(metric).items() if method not in OWN}
         return max(values, key=lambda method: values[method])
 
 

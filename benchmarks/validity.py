@@ -36,10 +36,10 @@ KNOWN, HIDDEN, REPEATED = 10, 0.04, 0.3
 
 
 class Kept:
-    """An encoder of the texts of one corpus, whose embeddings X were computed before."""
+    """An encoder of the texts of one corpus, whose embeddings X were computed before; other rows are NaN."""
 
     def __init__(self, texts: Sequence[str], X: np.ndarray) -> None:
-        self.X, self.row = X, {text: row for row, text in enumerate(texts)}
+        self.X, self.row = X, {texts[row]: row for row in np.flatnonzero(~np.isnan(X[:, 0])).tolist()}
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """One row for each text."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks import planted, regret, validity
-from benchmarks.regret_cells import cells_of, read
+from benchmarks.regret_cells import WITHOUT_FORM, cells_of, read
 
 from strays.jobs.metrics import auc, mean_average_precision
 from strays.studies.protocol import FewLabels, LabelledRows
@@ -29,7 +29,9 @@ def test_regret_is_against_the_best_mean_over_the_seeds() -> None:
     rows = [row("auto", 5, s, v) for s, v in enumerate((0.8, 0.9))]
     rows += [row("logistic", 5, s, v) for s, v in enumerate((0.95, 0.7))]
     rows += [row(m, 0, s, v) for m, v in (("nearest", 0.86), ("auto", 0.8), ("logistic", 0.2)) for s in (0, 1)]
-    rows += [row(m, k, s, 0.1) for m in ("ai-svdd", "deep-sad", "hypersphere") for k in (0, 5) for s in (0, 1)]
+    rows += [
+        row(m, k, s, 0.1) for m in (WITHOUT_FORM, "ai-svdd", "deep-sad", "hypersphere") for k in (0, 5) for s in (0, 1)
+    ]
     none, five = cells_of(rows)
     assert (none.known, five.known) == (0, 5)
     assert five.best() == "nearest"  # measured without labels, and best on the mean though not with the first seed
@@ -62,8 +64,9 @@ def test_every_method_can_be_measured() -> None:
     draw = FewLabels(
         LabelledRows(np.arange(55), y), np.arange(55, 75), np.arange(75, 90), np.array([], dtype=int), ("k",)
     )
-    for method in ("auto", "logistic", "nearest"):
-        found = regret.measure(method, X, draw, 0)
+    texts = [f"text {i}" for i in range(90)]
+    for method in ("auto", WITHOUT_FORM, "logistic", "nearest"):
+        found = regret.measure(method, texts, X, draw, 0)
         assert 0 <= found["auc_seen"] <= 1
         assert "auc_unseen" not in found
 
@@ -121,7 +124,7 @@ def test_every_regret_cell_has_three_seeds_and_all_methods() -> None:
         found = {(row["known"], row["pollution"], row["seed"], row["method"]) for row in of}
         assert len(found) == len(of)
         for known, pollution in regret.CELLS:
-            for method in regret.DETECTORS if known == 0 else regret.LEARN_FROM_LABELS:
+            for method in (*regret.DETECTORS, WITHOUT_FORM) if known == 0 else regret.LEARN_FROM_LABELS:
                 for seed in range(3):
                     assert (known, pollution, seed, method) in found
 

@@ -203,8 +203,8 @@ def test_the_demo_finds_strays(workplace: Path) -> None:
     top = sorted(taught, key=lambda row: -row["anomaly_score"])[:10]
     assert [truth[row["id"]] for row in top[:3]] == [-1, -1, -1]
     assert sum(truth[row["id"]] < 0 for row in top) >= 6
-    assert quality(taught) == pytest.approx(0.95, abs=0.02)
-    assert quality(scan()) == pytest.approx(0.94, abs=0.02)
+    assert quality(taught) == pytest.approx(0.93, abs=0.02)
+    assert quality(scan()) == pytest.approx(0.93, abs=0.02)
 
 
 def test_the_readme_fits_on_a_few_screens() -> None:

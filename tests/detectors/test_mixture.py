@@ -71,6 +71,14 @@ def test_auc_counts_ties_half_and_heavy_anomalies_several_times(
     assert ours[0] == pytest.approx(100 * auc(truth, np.r_[np.array(normal, dtype=float), repeated]))
 
 
+def test_no_auc_is_above_100() -> None:
+    """A hundred and a little is what sums of rounded shares come to."""
+    normal, anomaly = features(60, 90, (50.0, 50.0, 50.0, 50.0, 50.0))
+    found = [mixture.mix(normal, anomaly[:m]) for m in range(1, 91)]
+    assert max(max(mixed.auc, mixed.auc_of_distances) for mixed in found) <= 100
+    assert min(mixed.auc for mixed in found) > 99.9
+
+
 def test_features_that_never_vary_are_no_problem() -> None:
     normal, anomaly = mixture.with_bounded_heads(np.zeros((5, 5))), mixture.with_bounded_heads(np.ones((1, 5)))
     assert np.isfinite(mixture.mix(normal, anomaly).weights).all()

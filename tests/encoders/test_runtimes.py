@@ -21,6 +21,7 @@ from strays.encoders.cache import models_folder
 from strays.encoders.runtimes import onnx_graph, onnx_runtime
 from strays.encoders.runtimes.base import usable_cores
 from strays.encoders.runtimes.graph_file import GraphNotes
+from strays.encoders.settings import GRAPH_VERSION
 from strays.errors import EncoderError, ModelError, StraysWarning, UsageError
 from strays.model.folder import sealed
 from tests.conftest import farm_texts, needs_torch, save_tiny_roberta
@@ -92,7 +93,8 @@ def test_weights_in_8_bits_overflow_on_no_processor(tiny_bert: Path) -> None:
     (path,) = models_folder().glob("onnx-*/int8.safetensors")
     weights = [constant for constant in load_file(path).values() if constant.dtype == np.int8]
     assert len(weights) == 2 * 6  # of each layer: query, key, value, their output, intermediate and output
-    assert 2 * 255 * max(int(np.abs(codes.astype(int)).max()) for codes in weights) < 2**15
+    assert max(int(np.abs(codes.astype(int)).max()) for codes in weights) == onnx_graph.STEPS[GRAPH_VERSION].weight
+    assert all(2 * steps.highest * steps.weight < 2**15 for steps in onnx_graph.STEPS.values())
 
 
 def test_auto_takes_int8_where_it_is_close_enough(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,8 @@ def mix(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray | None = 
     alone = distances_alone(normals)
     weights = share @ V / share.sum()
     both = _auc(np.array([weights, alone]) @ ranked.T, np.array([weights, alone]) @ anomalies.T, counts)
-    return Mixture(weights, float(both[0]), float(both[1]))
+    auc, auc_of_distances = both.clip(max=100).tolist()  # shares may add up to a little more than one
+    return Mixture(weights, auc, auc_of_distances)
 
 
 def _candidates(covariance: np.ndarray, forms: Sequence[float]) -> Iterator[tuple[np.ndarray, float]]:

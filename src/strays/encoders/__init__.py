@@ -45,6 +45,7 @@ def load_encoder(
     normalize: bool | None = None,
     max_length: int | None = None,
     precision: str | None = None,
+    graph: int | None = None,
     device: str = "auto",
     runtime: str = "auto",
     tokens_per_batch: int | None = None,
@@ -69,6 +70,8 @@ def load_encoder(
     precision
         'full' or 'int8'; by default int8 on a CPU if it stays close to the exact embeddings. A saved model remembers
         which. On a GPU both mean bfloat16.
+    graph
+        Version of the int8 graph, by default the latest; a saved model remembers the one it was fitted on.
     device
         'auto' takes a GPU if there is one and PyTorch is installed; static encoders need none.
     runtime
@@ -88,7 +91,7 @@ def load_encoder(
     >>> load_encoder("default", cache=False).encode(["The invoice is attached."]).shape  # doctest: +SKIP
     (1, 384)
     """
-    settings = EncoderSettings(str(name), revision, pooling, normalize, max_length, precision)
+    settings = EncoderSettings(str(name), revision, pooling, normalize, max_length, precision, graph)
     settings.check()
     require(runtime in ("auto", "onnx", "torch"), "runtime", runtime, "'auto', 'onnx' or 'torch'")
     require(tokens_per_batch is None or tokens_per_batch >= 1, "tokens_per_batch", tokens_per_batch, "at least 1")

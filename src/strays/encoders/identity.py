@@ -44,6 +44,8 @@ SAYS_NOTHING = {
     "transformers_version",
 }
 SHAPE = ("pooling", "normalize", "max_length")
+# Among the files: what tuning changes of the weights.
+TUNING = "tuning"
 
 
 @dataclass(frozen=True)

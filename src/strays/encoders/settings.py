@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from strays.errors import EncoderError, LoadingError, UsageError, first_line
 
 POOLINGS = ("mean", "cls")
 PRECISIONS = ("full", "int8")
+# Raise it when the int8 graph of the same weights changes: stored graphs and int8 embeddings belong to one version.
+GRAPH_VERSION = 2
 # Longer names and texts than any there are: of an encoder in characters, of a text in tokens.
 LONGEST_NAME, LONGEST_TEXT = 4096, 1_000_000
 
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """What decides an embedding, besides the weights. None: what the model's own files say.
+    """What decides an embedding, besides the weights. None: what the model's own files say, and the latest `graph`.
 
-    >>> EncoderSettings("default", max_length=128)
-    EncoderSettings(name='default', revision=None, pooling=None, normalize=None, max_length=128, precision=None)
+    >>> EncoderSettings("default", max_length=128).to_dict()
+    {'name': 'default', 'revision': None, 'pooling': None, 'normalize': None, 'max_length': 128, 'precision': None}
     """
 
     name: str
@@ -30,6 +33,7 @@ class EncoderSettings:
     normalize: bool | None = None
     max_length: int | None = None
     precision: str | None = None
+    graph: int | None = None
 
     def check(self) -> None:
         """Raise if one of them cannot be used; a saved model may hold anything."""
@@ -42,14 +46,21 @@ class EncoderSettings:
         require(not outside, "revision", self.revision, "a commit, tag or branch")
         require(self.pooling in (None, *POOLINGS), "pooling", self.pooling, "'mean' or 'cls'")
         require(self.precision in (None, *PRECISIONS), "precision", self.precision, "'full' or 'int8'")
+        known = self.graph is None or whole_number(self.graph, 1, GRAPH_VERSION)
+        require(known, "graph", self.graph, f"a version up to {GRAPH_VERSION} of the graph in 8 bits")
         require(self.normalize in (None, True, False), "normalize", self.normalize, "True, False or None")
         usable = self.max_length is None or whole_number(self.max_length, 3, LONGEST_TEXT)
         lengths = f"at least 3, since two tokens mark a text's ends, and at most {LONGEST_TEXT:,}"
         require(usable, "max_length", self.max_length, lengths)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, for a model's config."""
-        return asdict(self)
+        """As plain data, for a model's config: those of the first graph as they were when there was no other."""
+        return {name: value for name, value in asdict(self).items() if name != "graph" or value not in (None, 1)}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """What to_dict gave."""
+        return cls(**{"graph": 1, **saved})
 
 
 def require(usable: bool, param: str, value: object, expected: str) -> None:

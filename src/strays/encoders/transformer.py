@@ -12,23 +12,30 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from strays.encoders import identity
 from strays.encoders.base import Embedded, LoadedEncoder, Progress
+from strays.encoders.bert_config import MODEL_TYPES
 from strays.encoders.cache import EmbeddingCache
 from strays.encoders.inputs import check_texts, whole_characters
 from strays.encoders.languages import Vocabulary
-from strays.encoders.library_errors import loading, running
+from strays.encoders.library_errors import TORCH_PIP, loading, running
+from strays.encoders.low_rank import LowRankUpdates
 from strays.encoders.pretrained import Pretrained
 from strays.encoders.runtimes import onnx_graph
 from strays.encoders.runtimes.base import Runtime, usable_cores
 from strays.encoders.runtimes.choice import RuntimeChoice
-from strays.encoders.settings import EncoderSettings
+from strays.encoders.runtimes.devices import has_torch
+from strays.encoders.settings import GRAPH_VERSION, EncoderSettings
 from strays.encoders.sources import Fetch
 from strays.encoders.tokenizer import Batch, BatchTokenizer
+from strays.errors import UsageError
+
+if TYPE_CHECKING:
+    from strays.encoders.trainable_bert import TrainableBert
 
 # How many texts are looked up in the cache at a time, and how many embeddings are stored there at a time.
 LOOKED_UP_TOGETHER, STORED_TOGETHER = 16_384, 65_536
@@ -36,6 +43,8 @@ LOOKED_UP_TOGETHER, STORED_TOGETHER = 16_384, 65_536
 ROUNDING = 2
 # Pieces of texts that make up a GPU's batches: the larger these are, the less it has to wait.
 GPU_PIECES = 4
+# Tokens of texts that are only tokenized, at a time.
+TOGETHER = 8192
 # Processes that tokenize for a GPU; each does some 40,000 short texts a second.
 MOST_WORKERS = 10
 
@@ -44,9 +53,9 @@ MOST_WORKERS = 10
 class TransformerEncoder(LoadedEncoder):
     """Texts to float32 embeddings by a transformer from a folder, the hub, or the bundled package.
 
-    The parameters are those of `load_encoder`. On ONNX Runtime a text's embedding is the same, bit for bit, whatever
-    other texts are encoded with it; on PyTorch it may differ in its last digits. No `cache` is used on a GPU, which is
-    faster.
+    The parameters are those of `load_encoder`, and `updates` of its matrices, which come from tuning. On ONNX Runtime a
+    text's embedding is the same, bit for bit, whatever other texts are encoded with it; on PyTorch it may differ in its
+    last digits. No `cache` is used on a GPU, which is faster.
 
     >>> from strays.encoders import load_encoder
     >>> encoder = load_encoder("default")
@@ -62,6 +71,7 @@ class TransformerEncoder(LoadedEncoder):
     tokens_per_batch: int | None = None
     cache: EmbeddingCache | None = None
     fetch: Fetch = Fetch.ASKED
+    updates: LowRankUpdates | None = None
     _warns: bool = field(default=True, init=False)
     _warned: set[str] = field(default_factory=set, init=False)
 
@@ -82,6 +92,65 @@ class TransformerEncoder(LoadedEncoder):
         other = object.__new__(type(self))
         other.__dict__.update({**self.__dict__, **changes})
         return other
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.settings.name!r}{', tuned' if self.updates is not None else ''})"
+
+    def updated(self, updates: LowRankUpdates) -> Self:
+        """The same encoder with updates of its matrices in place of any that it has."""
+        other = type(self)(**{each.name: getattr(self, each.name) for each in fields(self) if each.init})
+        other.updates, other._warns, other._warned = updates, self._warns, self._warned
+        return other
+
+    @property
+    def config(self) -> Any:
+        """The model's kind and sizes."""
+        return self._pretrained.config
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether it is of a kind that can be tuned, and is not tuned yet."""
+        return self.updates is None and onnx_graph.supports(self.config)
+
+    def require_trainable(self) -> None:
+        """Raise if it cannot learn: it is of another kind than BERT's, tuned already, or PyTorch is missing."""
+        name, config = self.settings.name, self.config
+        if self.updates is not None:
+            raise UsageError(
+                f"{{tune}}: the encoder {name!r} is tuned already; tune the one it came from", param="tune"
+            )
+        if not onnx_graph.supports(config):
+            kinds = ", ".join(MODEL_TYPES)
+            found = f"{{tune}}: the encoder {name!r} is a {config.model_type}; expected one of {kinds}"
+            raise UsageError(found, param="tune")
+        if not has_torch():
+            needs = f"{{tune}} needs PyTorch and transformers, which are not installed: {TORCH_PIP}"
+            raise UsageError(needs, param="tune")
+
+    def trainable(self) -> TrainableBert:
+        """The same in PyTorch, where its matrices learn updates. Needs the extra torch."""
+        self.require_trainable()
+        from strays.encoders.trainable_bert import TrainableBert
+
+        with loading(self.folder):
+            return TrainableBert(
+                self._pretrained.weights(), self._pretrained.config, self._pretrained.shape, self._choice.device
+            )
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of each text, as many as the encoder reads."""
+        ids: list[list[int]] = [[]] * len(texts)
+        with loading(self.folder):
+            tokenizer = self._tokenizer
+        with (
+            running(self.folder),
+            closing(tokenizer.batches(whole_characters(check_texts(texts)), TOGETHER)) as batches,
+        ):
+            for batch in batches:
+                of_text = np.split(batch.packed, np.cumsum(batch.lengths)[:-1])
+                for row, found in zip(batch.rows.tolist(), of_text, strict=True):
+                    ids[row] = found.tolist()
+        return ids
 
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
         """Embeddings of shape (len(texts), dimension); `progress` counts equal texts once."""
@@ -125,7 +194,9 @@ class TransformerEncoder(LoadedEncoder):
         return self._in_precision(self._pretrained.fingerprint_0_1)
 
     def _in_precision(self, full: str) -> str:
-        return full if self._choice.precision == "full" else identity.in_int8(full, onnx_graph.GRAPH_VERSION)
+        if self._choice.precision == "full":
+            return full
+        return identity.in_int8(full, self.settings.graph or GRAPH_VERSION)
 
     @property
     def files(self) -> dict[str, str]:
@@ -140,7 +211,9 @@ class TransformerEncoder(LoadedEncoder):
     @property
     def pinned(self) -> EncoderSettings:
         """The settings that give the same encoder on another machine, whatever is installed there."""
-        return self.settings if self.settings.precision else replace(self.settings, precision=self._choice.precision)
+        precision = self.settings.precision or self._choice.precision
+        graph = (self.settings.graph or GRAPH_VERSION) if precision == "int8" else None
+        return replace(self.settings, precision=precision, graph=graph)
 
     @property
     def runs_on(self) -> str:
@@ -154,7 +227,7 @@ class TransformerEncoder(LoadedEncoder):
 
     @cached_property
     def _pretrained(self) -> Pretrained:
-        return Pretrained(self.settings, self.fetch)
+        return Pretrained(self.settings, self.fetch, self.updates)
 
     @cached_property
     def _choice(self) -> RuntimeChoice:

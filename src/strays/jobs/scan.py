@@ -131,6 +131,7 @@ def fit_table(
     detector: str,
     *,
     form: bool = True,
+    tune: bool = False,
     text_column: str | None = None,
     label_column: str | None = None,
     normal: NormalValues | None = None,
@@ -150,11 +151,12 @@ def fit_table(
     chosen = threshold(**rule) if rule else None  # what cannot be is refused now rather than after the work
     columns: dict[str, Any] = {"label_column": label_column, "normal": normal, "id_column": id_column}
     corpus = read_corpus(table, text_column, **columns, known=known, strict=strict)
-    options: dict[str, Any] = {"keep_examples": keep_examples, "cascade": cascade, "form": form, "random_state": seed}
-    model = TextOutlierDetector(encoder, detector, **options)
+    options: dict[str, Any] = {"keep_examples": keep_examples, "cascade": cascade, "form": form, "tune": tune}
+    model = TextOutlierDetector(encoder, detector, random_state=seed, **options)
     with bars_in_turn(progress) as bar:
         (encoding := bar("encoding"))(0, None)
-        model.fit(corpus.texts, corpus.labels, threshold=chosen, progress=encoding, fit_progress=bar("fitting"))
+        bars: dict[str, Any] = {"progress": encoding, "fit_progress": bar("fitting"), "tune_progress": bar("tuning")}
+        model.fit(corpus.texts, corpus.labels, threshold=chosen, **bars)
     if rule:
         model.set_threshold(**rule)  # which warns of a rule that can flag nothing
     if promise := model.info()["cascade"]:

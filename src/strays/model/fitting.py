@@ -33,17 +33,19 @@ HELD_OUT = 0.2
 class Fitted:
     """A fitted detector, the rows held out, and their scores by detectors that had not seen them.
 
-    All rows were held out in `n_folds` turns; with 0, those rows once for all.
+    All rows were held out in `n_folds` turns; with 0, those rows once for all. `left_out` tells whether the training
+    rows have scores as if they had not been seen.
     """
 
     detector: Detector
     held_out: np.ndarray
     held_out_scores: np.ndarray
     n_folds: int
+    left_out: bool
 
     def scores_as_if_unseen(self, training_scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The scores of the training rows, held-out ones where there are such, and which are as if never seen."""
-        if self.detector.left_out_scores:
+        if self.left_out:
             return training_scores, y >= 0
         scores, unseen = training_scores.copy(), np.zeros(len(y), dtype=bool)
         scores[self.held_out], unseen[self.held_out] = self.held_out_scores, True
@@ -138,6 +140,13 @@ def make_detector(asked: str | Detector, random_state: int | None, form_columns:
     return detector
 
 
+def hold_out(y: np.ndarray, share: float | None, random_state: int | None) -> np.ndarray:
+    """The presumed normal rows to hold out once for all, a `share` of them, or a usual one."""
+    normals = np.random.default_rng(random_state).permutation(np.flatnonzero(y >= 0))
+    wanted = math.floor((share or HELD_OUT) * len(normals))
+    return normals[: min(max(1, wanted), len(normals) - 2, MOST_KEPT)]
+
+
 def fit_and_hold_out(
     detector: Detector,
     X: np.ndarray,
@@ -145,26 +154,31 @@ def fit_and_hold_out(
     share: float | None,
     random_state: int | None,
     progress: Progress | None = None,
+    *,
+    held_out: np.ndarray | None = None,
 ) -> Fitted:
     """Fit a detector on rows and labels. `share` of the presumed normal rows is held out; None: what suits.
 
-    `progress` is called with (fits done, fits in all), also before the first.
+    Or the rows `held_out`, where X depends on the others. `progress` is called with (fits done, fits in all), also
+    before the first.
     """
     tell = progress or (lambda done, total: None)
     normals = np.random.default_rng(random_state).permutation(np.flatnonzero(y >= 0))
-    if share is None and len(normals) <= MOST_IN_FOLDS and detector.comparable_fits:
+    in_folds = share is None and held_out is None and detector.comparable_fits
+    if in_folds and len(normals) <= MOST_IN_FOLDS:
         folds = _folds(X[:, : X.shape[1] - detector.n_form], normals, 10 if len(normals) <= MOST_IN_FOLDS // 4 else 5)
         in_turn = []
         for i, fold in enumerate(folds):
             tell(i, len(folds) + 1)
             in_turn.append(_fit_without(detector, X, y, fold).anomaly_score(X[fold]))
         tell(len(folds), len(folds) + 1)
-        return Fitted(detector.fit(X, y), np.concatenate(folds), np.concatenate(in_turn), len(folds))
+        fitted = detector.fit(X, y)
+        return Fitted(fitted, np.concatenate(folds), np.concatenate(in_turn), len(folds), fitted.left_out_scores)
     tell(0, 1)
-    wanted = math.floor((share or HELD_OUT) * len(normals))
-    held_out = normals[: min(max(1, wanted), len(normals) - 2, MOST_KEPT)]
-    fitted = _fit_without(detector, X, y, held_out)
-    return Fitted(fitted, held_out, fitted.anomaly_score(X[held_out]), 0)
+    once = hold_out(y, share, random_state) if held_out is None else held_out
+    fitted = _fit_without(detector, X, y, once)
+    left_out = fitted.left_out_scores and held_out is None
+    return Fitted(fitted, once, fitted.anomaly_score(X[once]), 0, left_out)
 
 
 def require_variety(texts: list[str], y: np.ndarray) -> None:

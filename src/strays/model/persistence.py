@@ -17,6 +17,7 @@ from strays import __version__
 from strays.detectors import DETECTORS, Detector, detector_class
 from strays.encoders import Encoder, Fetch, LoadedEncoder, load_encoder
 from strays.encoders.identity import EncoderIdentity
+from strays.encoders.low_rank import LowRankUpdates
 from strays.encoders.settings import EncoderSettings, whole_number
 from strays.errors import ModelError
 from strays.model.calibration import Calibration, Threshold, threshold
@@ -26,6 +27,7 @@ from strays.model.fitting import FitSummary
 from strays.model.folder import load_folder, save_folder
 from strays.model.form import COLUMNS, FormReader
 from strays.model.scoring import identity_of
+from strays.model.tuning import TuningResult, require_transformer
 
 # How much of a fingerprint tells models apart for people.
 VERSION_LENGTH = 16
@@ -43,6 +45,7 @@ class ModelState:
     threshold_: Threshold
     examples_: Examples
     form_: FormReader | None
+    tuning_: TuningResult | None
     cascade_: Cascade | None
     summary_: FitSummary
     held_out: float | None
@@ -79,14 +82,16 @@ def load_state(
         if encoder is None and settings is None:
             raise ModelError("was fitted with an encoder object, which is not saved; pass it: load(..., encoder=...)")
         detector = detector_class(config["detector"]["name"])(**config["detector"]["params"])
-        fitted, examples, calibration, form, head = (
+        fitted, examples, calibration, form, head, learnt = (
             {key.removeprefix(place): a for key, a in arrays.items() if key.startswith(place)}
-            for place in ("detector/", "examples/", "calibration/", "form/", "cascade/")
+            for place in ("detector/", "examples/", "calibration/", "form/", "cascade/", "tuning/")
         )
         if encoder is None:
             # Models older than the choice of a precision are of full precision.
-            asked = EncoderSettings(**{"precision": "full", **settings})
-            encoder = load_encoder(**asked.to_dict(), device=device, cache=cache, fetch=fetch)
+            asked = EncoderSettings.from_dict({"precision": "full", **settings})
+            encoder = load_encoder(**vars(asked), device=device, cache=cache, fetch=fetch)
+        if learnt:
+            encoder = require_transformer(encoder).updated(LowRankUpdates.from_arrays(learnt))
         detector.set_state(fitted)
         return ModelState(
             encoder_=encoder,
@@ -97,6 +102,7 @@ def load_state(
             summary_=FitSummary(**config["summary"]),
             examples_=Examples.from_arrays(examples, detector.n_features_in_ - detector.n_form),
             form_=_load_form(detector.n_form, form),
+            tuning_=_load_tuning(config.get("tuning")),
             cascade_=_load_cascade(config.get("cascade"), cascade, head, fetch),
             held_out=config["held_out"],
             keep_examples=config["keep_examples"],
@@ -121,14 +127,18 @@ def fingerprint(state: ModelState) -> str:
 def describe(state: ModelState) -> dict[str, Any]:
     """What a model is, as plain data for people to read."""
     settings = getattr(state.encoder_, "pinned", None)
+    says = state.detector_.describe()
+    if getattr(state.encoder_, "updates", None):
+        says += "; the encoder has learnt from these texts before"
     return {
         "version": fingerprint(state)[:VERSION_LENGTH],
         "encoder": settings.to_dict() if settings else {"name": type(state.encoder_).__name__},
-        "detector": detector_config(state.detector_) | {"says": state.detector_.describe()},
+        "detector": detector_config(state.detector_) | {"says": says},
         "fitted_on": asdict(state.summary_),
         "lowest_p_value": state.calibration_.lowest_p_value,
         "threshold": asdict(state.threshold_),
         "flags": str(state.threshold_),
+        "tuning": asdict(state.tuning_) | {"says": str(state.tuning_)} if state.tuning_ else None,
         "cascade": _cascade_promise(state),
     }
 
@@ -160,6 +170,7 @@ def _cascade_promise(state: ModelState) -> dict[str, Any] | None:
 
 def _config(state: ModelState) -> dict[str, Any]:
     cascade = state.cascade_
+    tuning = {"tuning": asdict(state.tuning_)} if state.tuning_ else {}
     return {
         "encoder": _encoder_config(state.encoder_, state.encoder_identity_),
         "cascade": _encoder_config(cascade.encoder, cascade.expected) if cascade else None,
@@ -169,6 +180,7 @@ def _config(state: ModelState) -> dict[str, Any]:
         "random_state": None if state.random_state is None else int(state.random_state),
         "threshold": asdict(state.threshold_),
         "summary": asdict(state.summary_),
+        **tuning,
     }
 
 
@@ -191,6 +203,8 @@ def _arrays(state: ModelState) -> dict[str, np.ndarray]:
     arrays |= {f"examples/{name}": array for name, array in state.examples_.to_arrays().items()}
     if state.form_:
         arrays |= {f"form/{name}": array for name, array in state.form_.to_arrays().items()}
+    if updates := getattr(state.encoder_, "updates", None):
+        arrays |= {f"tuning/{name}": array for name, array in updates.to_arrays().items()}
     if state.cascade_:
         arrays |= {f"cascade/{name}": array for name, array in state.cascade_.to_arrays().items()}
     return arrays | {f"calibration/{name}": array for name, array in state.calibration_.to_arrays().items()}
@@ -223,6 +237,17 @@ def _load_form(n_columns: int, arrays: dict[str, np.ndarray]) -> FormReader | No
     return FormReader.from_arrays(arrays) if n_columns else None
 
 
+def _load_tuning(saved: dict[str, Any] | None) -> TuningResult | None:
+    if saved is None:
+        return None
+    found = TuningResult(**saved)
+    counts = all(whole_number(n, high=2**63) for n in (found.n_normal, found.n_known))
+    shares = ((found.share, 1), (found.auc, 100), (found.auc_tuned, 100))
+    if not counts or not all(isinstance(value, float) and 0 <= value <= most for value, most in shares):
+        raise ModelError(f"what it says of its tuning is {saved!r:.100}; expected counts and shares. Fit it again")
+    return found
+
+
 def _load_cascade(
     saved: dict[str, Any] | None, given: Encoder | None, arrays: dict[str, np.ndarray], fetch: Fetch
 ) -> Cascade | None:
@@ -232,5 +257,7 @@ def _load_cascade(
         raise ModelError(
             "its cascade was fitted with an encoder object, which is not saved; pass it: load(..., cascade=...)"
         )
-    encoder = given or load_encoder(**EncoderSettings(**saved["settings"]).to_dict(), fetch=fetch).without_warnings()
+    encoder = (
+        given or load_encoder(**vars(EncoderSettings.from_dict(saved["settings"])), fetch=fetch).without_warnings()
+    )
     return Cascade.from_arrays(encoder, arrays, EncoderIdentity.from_dict(saved))

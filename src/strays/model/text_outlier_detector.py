@@ -18,7 +18,7 @@ from strays.encoders.base import check_embeddings, without_cache
 from strays.encoders.cut_texts import gather_cut_texts
 from strays.encoders.identity import EncoderIdentity
 from strays.encoders.inputs import check_texts, require_same_index, warn_of_blank
-from strays.errors import DataError, ModelError, UsageError
+from strays.errors import DataError, UsageError
 from strays.model import fitting
 from strays.model.calibrated import Calibrated
 from strays.model.calibration import DEFAULT_THRESHOLD, Calibration, Threshold
@@ -26,12 +26,14 @@ from strays.model.cascade import Cascade, static_encoder_of
 from strays.model.distinct_texts import DistinctTexts
 from strays.model.examples import Examples
 from strays.model.explanation import Explanation, explain_texts
-from strays.model.form import COLUMNS, FormReader, UnusualForm
+from strays.model.form import COLUMNS, FormReader
 from strays.model.labels import parse_labels
 from strays.model.normal_parts import NormalParts
 from strays.model.persistence import VERSION_LENGTH, ModelState, describe, fingerprint, load_state, save_state
 from strays.model.scores import RawScores
 from strays.model.scoring import anomaly_scores, embed, identity_of, require_same_encoder
+from strays.model.text_scorer import TextScorer, with_form
+from strays.model.tuning import TuningResult, require_tunable, tune_encoder
 
 
 class TextOutlierDetector(Calibrated, Estimator):
@@ -54,6 +56,9 @@ class TextOutlierDetector(Calibrated, Estimator):
         or the cheap encoder to fit it on, as an object.
     form
         Whether the form of a text counts besides its meaning (length, kinds of characters, ...); for 'auto' alone.
+    tune
+        Whether the encoder learns from known anomalies first, as far as held-out ones bear it out; takes minutes and
+        the extra torch. See model/tuning.py.
     random_state
         Seed of everything random: the same seed, texts and labels give the same scores.
 
@@ -71,6 +76,8 @@ class TextOutlierDetector(Calibrated, Estimator):
         How many texts of each kind the model was fitted on.
     form_
         What is known of the form of normal texts; None where it does not count.
+    tuning_
+        What came of tuning the encoder; None where that was not tried.
     cascade_
         The fitted head, where there is a cascade; None otherwise.
     training_scores_
@@ -105,6 +112,7 @@ class TextOutlierDetector(Calibrated, Estimator):
         keep_examples: int = 1000,
         cascade: bool | Encoder = False,
         form: bool = True,
+        tune: bool = False,
         random_state: int | None = 0,
     ) -> None:
         self.encoder = encoder
@@ -113,6 +121,7 @@ class TextOutlierDetector(Calibrated, Estimator):
         self.keep_examples = keep_examples
         self.cascade = cascade
         self.form = form
+        self.tune = tune
         self.random_state = random_state
 
     # ---- fitting -----------------------------------------------------------------------------------------------------
@@ -127,6 +136,7 @@ class TextOutlierDetector(Calibrated, Estimator):
         threshold: Threshold | None = None,
         progress: Progress | None = None,
         fit_progress: Progress | None = None,
+        tune_progress: Progress | None = None,
     ) -> Self:
         """Learn what is normal from texts and, where there are any, labels: 'normal', 'anomaly' or None for each.
 
@@ -134,10 +144,11 @@ class TextOutlierDetector(Calibrated, Estimator):
         order. `searched` says of each text whether its label comes from judging texts that ranked high, as at the
         review desk: anomalies found so are no sample of all. `embeddings` are the encoder's own, one row for each text,
         where they are at hand. `threshold` says what is flagged, where that is settled; see set_threshold. `progress`
-        is called with (texts done, texts in all) while texts are encoded, `fit_progress` with (fits done, fits in all).
+        is called with (texts done, texts in all) while texts are encoded, `fit_progress` with (fits done, fits in all),
+        `tune_progress` with (work done, work in all) while the encoder is tuned.
         """
         fitting.check_settings(self.held_out, self.keep_examples)
-        self.encoder_identity_, self._normal_parts_found = None, None
+        self.encoder_identity_, self._normal_parts_found, self.tuning_ = None, None, None
         require_same_index(texts, labels)
         texts = check_texts(texts)
         y = fitting.mark_found(parse_labels(labels, len(texts)), searched)
@@ -145,6 +156,8 @@ class TextOutlierDetector(Calibrated, Estimator):
         fitting.require_variety(texts, y)
         detector = fitting.make_detector(self.detector, self.random_state, len(COLUMNS) if self.form else 0)
         self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
+        if self.tune:
+            require_tunable(self.encoder_)
         cheap = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
         once = DistinctTexts.of(texts, y)
         given = None if embeddings is None else check_embeddings(embeddings, texts)[once.row]
@@ -154,8 +167,17 @@ class TextOutlierDetector(Calibrated, Estimator):
         with few_threads(len(X)):  # small products, which threads would only wait for
             once, X = once.with_classes(X)
             self.form_ = fitting.read_form(once.texts, X, once.y) if detector.n_form else None
-            rows = self._rows(once.texts, X)
-            found = fitting.fit_and_hold_out(detector, rows, once.y, self.held_out, self.random_state, fit_progress)
+        held_out = None
+        if self.tune:
+            rows, options = with_form(self.form_, once.texts, X), (self.held_out, self.random_state, tune_progress)
+            tuned = tune_encoder(self.encoder_, detector, once.texts, rows, once.y, *options)
+            self.encoder_, self.tuning_, held_out = tuned
+            X = X if held_out is None else self._embed(once.texts, progress)
+        with few_threads(len(X)):
+            rows = with_form(self.form_, once.texts, X)
+            found = fitting.fit_and_hold_out(
+                detector, rows, once.y, self.held_out, self.random_state, fit_progress, held_out=held_out
+            )
             scores = found.detector.anomaly_score(rows)
         self.detector_ = found.detector
         self.training_scores_ = scores[once.place]
@@ -192,10 +214,10 @@ class TextOutlierDetector(Calibrated, Estimator):
         self._require_fitted()
         texts = check_texts(texts)
         if embeddings is not None:
-            return self._detector_scores(texts, check_embeddings(embeddings, texts))
+            return self._scorer.scores(texts, check_embeddings(embeddings, texts))
         require_same_encoder(self.encoder_, self.encoder_identity_, "model")
         with gather_cut_texts():
-            return anomaly_scores(self.encoder_, self._detector_scores, texts, progress)
+            return anomaly_scores(self.encoder_, self._scorer.scores, texts, progress)
 
     def raw_scores(self, texts: Sequence[str], *, progress: Progress | None = None) -> RawScores:
         """The anomaly scores as a scoring job takes them, from a model or from a cascade."""
@@ -216,12 +238,12 @@ class TextOutlierDetector(Calibrated, Estimator):
 
         def embed_and_score(pieces: list[str], whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             X = self._embed(pieces, progress)
-            scores = self._part_scores(X)
-            scores[whole] = self._detector_scores([pieces[i] for i in np.flatnonzero(whole)], X[whole])
+            scores = self._scorer.part_scores(X)
+            scores[whole] = self._scorer.scores([pieces[i] for i in np.flatnonzero(whole)], X[whole])
             return X, scores
 
         known = self.calibration_, self.threshold_, self.examples_, self._normal_parts()
-        options: dict[str, Any] = {"n_neighbours": n_neighbours, "unusual_form": self._unusual_forms}
+        options: dict[str, Any] = {"n_neighbours": n_neighbours, "unusual_form": self._scorer.unusual_forms}
         return explain_texts(check_texts(texts), embed_and_score, *known, **options)
 
     def info(self) -> dict[str, Any]:
@@ -293,6 +315,7 @@ class TextOutlierDetector(Calibrated, Estimator):
 
     encoder_identity_: EncoderIdentity | None = None
     form_: FormReader | None = None
+    tuning_: TuningResult | None = None
     cascade_: Cascade | None = None
     _normal_parts_found: NormalParts | None = None
 
@@ -304,45 +327,19 @@ class TextOutlierDetector(Calibrated, Estimator):
         """What the parts of normal texts are like: found when first asked for, as their clauses must be scored."""
         if self._normal_parts_found is None:
             kept = self.examples_
-            p_values = (
-                self.calibration_.p_value(self._detector_scores(kept.texts, kept.X)) if kept.texts else np.empty(0)
-            )
+            p_values = self.calibration_.p_value(self._scorer.scores(kept.texts, kept.X)) if kept.texts else np.empty(0)
             self._normal_parts_found = NormalParts.of(
-                kept, p_values, lambda parts: self._part_scores(self._embed(parts))
+                kept, p_values, lambda parts: self._scorer.part_scores(self._embed(parts))
             )
         return self._normal_parts_found
+
+    @property
+    def _scorer(self) -> TextScorer:
+        return TextScorer(self.detector_, self.encoder_, self.form_)
 
     def _embed(self, texts: list[str], progress: Progress | None = None) -> np.ndarray:
         require_same_encoder(self.encoder_, self.encoder_identity_, "model")
         return embed(self.encoder_, texts, progress)
-
-    def _detector_scores(self, texts: Sequence[str], X: np.ndarray) -> np.ndarray:
-        """The detector's scores of texts with embeddings X."""
-        return self._scores_of(X, self.form_.columns(texts) if self.form_ else np.empty((len(X), 0)))
-
-    def _part_scores(self, X: np.ndarray) -> np.ndarray:
-        """The detector's scores of parts of texts, whose form does not count, from their embeddings."""
-        return self._scores_of(X, np.tile(self.detector_.usual_form, (len(X), 1)))
-
-    def _scores_of(self, X: np.ndarray, form: np.ndarray) -> np.ndarray:
-        """The detector's scores, computed on the GPU that the embeddings X come from, if any."""
-        expected = self.detector_.n_features_in_ - self.detector_.n_form
-        if X.shape[1] != expected:
-            raise ModelError(
-                f"the encoder {self.encoder_!r:.200} gives embeddings of {X.shape[1]} numbers, but this model was "
-                f"fitted on {expected}. Use the same encoder, or fit again"
-            )
-        rows = np.hstack([X, form.astype(X.dtype)])
-        return self.detector_.anomaly_score(rows, device=getattr(self.encoder_, "scoring_device", "cpu"))
-
-    def _rows(self, texts: Sequence[str], X: np.ndarray) -> np.ndarray:
-        """What the detector sees of texts: their embeddings X and, where it counts, their form."""
-        return np.hstack([X, self.form_.columns(texts).astype(X.dtype)]) if self.form_ else X
-
-    def _unusual_forms(self, texts: list[str], X: np.ndarray) -> list[UnusualForm]:
-        """What the form of each text adds to its score."""
-        shares, low = self.detector_.form_shares(self._rows(texts, X))
-        return list(map(UnusualForm.of, shares, low))
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "detector_"):

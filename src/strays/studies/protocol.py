@@ -97,23 +97,25 @@ def few_labels(
     seed: int,
     *,
     test: str = "test",
+    all_kinds: bool = False,
     most_normals: int = 3000,
     most_tested: tuple[int, int] = (2000, 500),
 ) -> FewLabels:
     """Unlabelled normals with a share of unlabelled anomalies among them, and some known anomalies.
 
-    Half of the kinds of anomalies, at least one, are seen. Every draw begins with those of fewer labels or less
-    pollution, so that cells of one seed can be compared. `most_tested` bounds the normals, and the anomalies seen and
-    unseen, of the split `test`.
+    Half of the kinds of anomalies, at least one, are seen, equally often; or all of them, as often as they come. Every
+    draw begins with those of fewer labels or less pollution, so that cells of one seed can be compared. `most_tested`
+    bounds the normals, and the anomalies seen and unseen, of the split `test`.
     """
     key = _keys(corpus, seed)
     order = np.argsort(key, kind="stable")
     kinds = sorted(corpus.kinds, key=lambda kind: hashlib.sha256(f"{seed}\0{kind}".encode()).digest())
-    n_seen = max(1, len(kinds) // 2)
+    n_seen = len(kinds) if all_kinds else max(1, len(kinds) // 2)
 
     def rows_of(split: str, names: Sequence[str]) -> list[np.ndarray]:
         here = order[corpus.split[order] == split]
-        return [here[corpus.label[here] == name] for name in names]
+        classes = [names] if all_kinds and names else [[name] for name in names]
+        return [here[np.isin(corpus.label[here], of)] for of in classes]
 
     normals = rows_of("train", [corpus.spec.normal])[0][:most_normals]
     anomalies = _evenly(rows_of("train", kinds[:n_seen]), len(corpus.texts))

@@ -199,6 +199,7 @@ def test_a_bad_chunk_after_the_answer_ends_the_connection_and_breaks_nothing(sta
         bare.sendall(b"xyzzy\r\n")
         assert (answer + everything(bare)).count(b"HTTP/1.1 ") == 1
     assert httpx.get(f"{service.base}/health").status_code == 200
+    wait_for(lambda: len(service.requests()) > 1)
     assert [line["status"] for line in service.requests()] == [401, 200]
     assert all(line["event"] != "broken" for line in service.log())
 

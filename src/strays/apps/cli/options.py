@@ -75,6 +75,14 @@ Form = Annotated[
         "For the detector auto.",
     ),
 ]
+Tune = Annotated[
+    bool,
+    Option(
+        "--tune",
+        help="Let the encoder learn from the known anomalies first, as far as held-out ones bear it out. Takes minutes "
+        "and strays[torch].",
+    ),
+]
 # Seeds of NumPy's generators, and what any option may be.
 LARGEST_SEED, LARGEST_NUMBER = 2**32 - 1, 2**53
 Seed = Annotated[int, Option(help="Seed of all random numbers.", min=0, max=LARGEST_SEED)]

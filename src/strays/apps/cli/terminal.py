@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table as RichTable
 
+    from strays.jobs.corpus import Corpus
     from strays.model import TextOutlierDetector
 
 MOST_CHARACTERS = 2000
@@ -150,8 +151,9 @@ def facts_of(fitted: TextOutlierDetector) -> dict[str, str]:
     """What a model is, in words by heading."""
     facts = fitted.info()
     fitted_on = facts["fitted_on"]
+    tuning = f", {facts['tuning']['says']}" if facts["tuning"] else ""
     return {
-        "encoder": f"{facts['encoder']['name']}",
+        "encoder": f"{facts['encoder']['name']}{tuning}",
         "detector": f"{facts['detector']['name']}: {facts['detector']['says']}",
         "fitted on": f"{fitted_on['n_texts']:,} texts: {fitted_on['n_normal']:,} normal, {fitted_on['n_anomaly']:,} "
         f"anomalies, {fitted_on['n_unlabelled']:,} unlabelled",
@@ -186,6 +188,19 @@ def say_without_text(n: int) -> None:
     """Say how many rows had no text, where there were any."""
     if n:
         say(f"{n:,} rows without a text passed through unscored.", "yellow")
+
+
+def say_of_tuning(model: TextOutlierDetector, corpus: Corpus) -> None:
+    """Say what came of tuning the encoder, or that it may help."""
+    from strays.encoders.library_errors import TORCH_PIP
+    from strays.jobs.advice import advise_tuning
+
+    if model.tuning_:
+        say(f"The encoder was {model.tuning_}.")
+    elif advice := advise_tuning(model, corpus):
+        needed = f" It needs PyTorch: {TORCH_PIP}." if advice.needs_torch else ""
+        minutes = f"{advice.minutes:,} minute{'s' * (advice.minutes != 1)}"
+        say(f"{advice}: --tune may help, and takes about {minutes} on this machine's processor.{needed}")
 
 
 def print_json(value: Any) -> None:
@@ -228,7 +243,7 @@ def progress_bar(what: str, *, in_bytes: bool = False) -> Iterator[Callable[[int
                 started = True
                 bar.reset(task, completed=done, total=total)
             speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
-            bar.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
+            bar.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed and speed >= 1 else "")
 
         yield update
 

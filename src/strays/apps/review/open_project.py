@@ -15,6 +15,7 @@ from strays.apps.review.store import MOST_ROWS, Entry, LabelStore
 from strays.detectors import detector_class
 from strays.encoders import Fetch, LoadedEncoder, load_encoder
 from strays.encoders.cut_texts import gather_cut_texts
+from strays.encoders.settings import EncoderSettings
 from strays.errors import DataError, ModelError, Note, StraysWarning, UsageError
 from strays.files import mode_like, real_path
 from strays.jobs.columns import NormalValues
@@ -214,7 +215,7 @@ def _encoder(
     if base:
         used: Any = base.encoder_
     else:
-        before = kept.get("encoder") or {"name": "default"}
+        before = vars(EncoderSettings.from_dict(kept["encoder"])) if "encoder" in kept else {"name": "default"}
         settings = asked if asked.get("name") not in (None, before["name"]) else before | asked
         # Who names the encoder on the command line may have it fetched; one that only the project names is not.
         is_asked = "name" in asked or "encoder" not in kept

@@ -89,6 +89,7 @@ class ModelFacts(BaseModel):
     lowest_p_value: float
     threshold: dict[str, Any]
     flags: str
+    tuning: dict[str, Any] | None
     cascade: dict[str, Any] | None
 
 

@@ -19,6 +19,7 @@ def fit(
     encoder: opt.EncoderName = "default",
     detector: opt.DetectorName = "auto",
     form: opt.Form = True,
+    tune: opt.Tune = False,
     seed: opt.Seed = 0,
     keep_examples: Annotated[
         int, Option(help="Texts of each label to keep in the model for explanations; 0 keeps none.", min=0)
@@ -48,6 +49,7 @@ def fit(
         load_encoder(encoder, **vars(encoder_options), precision=precision, device=device),
         detector,
         form=form,
+        tune=tune,
         text_column=column,
         **labels.given(),
         known=opt.known_texts(known, text_column),
@@ -70,4 +72,5 @@ def fit(
         return
     words = terminal.facts_of(fitted)
     terminal.show_facts(words | {"encoder": words["encoder"] + runs_on}, f"Fitted and saved to {model}")
+    terminal.say_of_tuning(fitted, corpus)
     terminal.say_without_text(corpus.n_without_text)

@@ -34,6 +34,7 @@ def scan(
     encoder: opt.EncoderName = "default",
     detector: opt.DetectorName = "auto",
     form: opt.Form = True,
+    tune: opt.Tune = False,
     seed: opt.Seed = 0,
     encoder_options: opt.EncoderOptions,
     precision: opt.Precision = None,
@@ -70,6 +71,7 @@ def scan(
         load_encoder(encoder, **vars(encoder_options), precision=precision, device=device),
         detector,
         form=form,
+        tune=tune,
         text_column=column,
         id_column=id_column,
         **labels.given(),
@@ -101,6 +103,7 @@ def scan(
     )
     terminal.say(_flags_in_words(found.model.threshold_, facts["n_flagged"], len(found.corpus.rows)))
     terminal.say(f"Detector: {facts['detector']}. Encoder: {encoder}{terminal.runs_on(found.model)}.")
+    terminal.say_of_tuning(found.model, found.corpus)
     terminal.say_without_text(facts["n_without_text"])
     if out:
         terminal.say(f"All rows with their scores are in {out}{', oddest first' if sort else ''}.")
