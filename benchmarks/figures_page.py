@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, median, pstdev
 from typing import Any
 
-from benchmarks import desk_page, no_labels_page, packages_page, tuning_page
+from benchmarks import desk_page, no_labels_page, packages_page, published_page, tuning_page
 from benchmarks.common import RESULTS, marked
 from benchmarks.regret_cells import OWN, Cell, cells_of, read
 from benchmarks.speed_page import REPO, results, table
@@ -184,6 +184,7 @@ draws (`python -m benchmarks.auto_paper`):
 
 {no_labels_page.section()}
 {tuning_page.section()}
+{published_page.section()}
 ## Are false alarms kept to the promised rate?
 Of {kept.n} promised rates (0.1 to 10 %, {kept.sizes[0]} to {kept.sizes[1]:,} texts, eleven corpora) {kept.above} were
 exceeded by more than two standard errors, where chance alone gives about {kept.by_chance:.0f}, and {kept.far_above} by
