@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 
 from strays import TextOutlierDetector
 from strays.encoders import load_encoder
@@ -19,6 +17,7 @@ from strays.errors import ModelError, StraysWarning, UsageError
 from strays.jobs.metrics import auc
 from strays.model import tuning
 from strays.model.fitting import hold_out
+from strays.model.folder import load_folder, save_folder
 from strays.model.tuning import TuningResult, chosen, seconds_to_tune
 from tests.conftest import CATS, DEEDS, PLACES, HashEncoder, needs_torch
 
@@ -78,12 +77,13 @@ def test_a_gain_that_may_be_chance_is_none() -> None:
     rng = np.random.default_rng(0)
     noise = rng.normal(scale=0.3, size=(200, 30))  # thirty known anomalies, of which tuning moves each by chance
     gains = [chosen(np.column_stack([np.zeros(30), moved, moved])) > 0 for moved in noise]
-    assert np.mean(gains) < 0.25
+    assert np.mean(gains) < 0.15
     assert chosen(np.column_stack([np.zeros(30), noise[0] + 0.15, noise[0] + 0.2])) == 1.0
 
 
 @needs_torch
-def test_labels_that_tell_nothing_change_nothing(tiny_bert: Path) -> None:
+def test_labels_that_tell_nothing_change_nothing(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "SURE", 5.0)  # of forty labels one draw in eight gains something by chance
     texts, labels = farm_labels(40)
     labels = np.random.default_rng(0).permutation(np.array(labels, dtype=object)).tolist()
     plain = TextOutlierDetector(load_encoder(str(tiny_bert), cache=False)).fit(texts, labels)
@@ -148,22 +148,50 @@ def test_too_few_known_anomalies_leave_all_as_it_was(tiny_bert: Path) -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("quick")
-def test_a_fit_that_is_stopped_leaves_the_fitted_model(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("first", [True, False])
+def test_a_fit_that_is_stopped_leaves_the_model_as_it_was(first: bool, tiny_bert: Path) -> None:
     texts, labels = farm_labels(30)
     encoder = load_encoder(str(tiny_bert), cache=False)
-    model = TextOutlierDetector(encoder, tune=True).fit(texts, labels)
-    assert encoder.fingerprint != model.encoder_.fingerprint  # what was given is as it was
 
     def stop(done: int, total: int) -> None:
         if done > total // 2:
             raise KeyboardInterrupt
 
-    again = TextOutlierDetector(encoder, tune=True)
+    model = TextOutlierDetector(encoder, tune=True)
+    if not first:
+        model.fit(texts, labels)
+        scores, fingerprint = model.anomaly_score(texts), model.fingerprint
     with pytest.raises(KeyboardInterrupt):
-        again.fit(texts, labels, tune_progress=stop)
-    with pytest.raises(UsageError, match="not fitted yet"):
-        again.anomaly_score(texts)
-    assert np.array_equal(again.fit(texts, labels).anomaly_score(texts), model.anomaly_score(texts))
+        model.fit(texts, labels, tune_progress=stop)
+    if first:
+        with pytest.raises(UsageError, match="not fitted yet"):
+            model.anomaly_score(texts)
+    else:
+        assert model.fingerprint == fingerprint
+        assert np.array_equal(model.anomaly_score(texts), scores)
+    assert encoder.updates is None  # type: ignore[attr-defined]
+
+
+@needs_torch
+@pytest.mark.parametrize("normalize", [True, False])
+def test_tuning_that_learns_nothing_gains_nothing(
+    normalize: bool, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from strays.model import tuning_steps
+
+    monkeypatch.setattr(tuning_steps, "tune", lambda bert, *given, seed, progress: bert.begin(seed))
+    encoder = load_encoder(str(tiny_bert), normalize=normalize, cache=False)
+    for detector in ("auto", "nearest"):
+        found = TextOutlierDetector(encoder, detector, tune=True).fit(*farm_labels(40)).tuning_
+        assert found is not None
+        assert (found.share, found.auc_tuned) == (0, found.auc)
+
+
+@needs_torch
+def test_too_few_normal_texts_leave_all_as_it_was(tiny_bert: Path) -> None:
+    texts, labels = farm_labels(30, 75)
+    with pytest.warns(StraysWarning, match="36 normal texts besides those held out are too few to tune"):
+        assert model_on(tiny_bert).fit(texts, labels).tuning_ is None
 
 
 @pytest.mark.parametrize(
@@ -225,23 +253,22 @@ def test_progress_goes_from_nothing_to_all(tiny_bert: Path) -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("damage", ["counts", "share", "auc", "further", "updates"])
-def test_what_a_model_says_of_its_tuning_is_checked(damage: str, tiny_bert: Path, tmp_path: Path) -> None:
+def test_what_a_model_says_of_its_tuning_is_checked(tiny_bert: Path, tmp_path: Path) -> None:
     model_on(tiny_bert).fit(*farm_labels(30)).save(tmp_path / "model")
-    config, arrays = tmp_path / "model/config.json", tmp_path / "model/arrays.safetensors"
-    assert config.exists(), sorted(path.name for path in (tmp_path / "model").iterdir())
-    said = json.loads(config.read_text())
-    if damage == "updates":
-        saved = load_file(arrays)
-        name = next(name for name in saved if name.startswith("tuning/down/"))
-        saved[name] = saved[name][:, :-1].copy()
-        save_file(saved, arrays)
-    else:
-        wrong = {"counts": {"n_known": -1}, "share": {"share": 2.0}, "auc": {"auc": "x"}, "further": {"y": 1}}
-        said["tuning"] |= wrong[damage]
-        config.write_text(json.dumps(said))
-    with pytest.raises(ModelError):
-        TextOutlierDetector.load(tmp_path / "model", cache=False)
+    config, arrays = load_folder(tmp_path / "model")
+    for hashed in ("arrays_sha256", "config_sha256"):  # which save_folder makes anew
+        del config[hashed]
+    for wrong in ({"n_known": -1}, {"share": 2.0}, {"auc": "x"}, {"further": 1}):
+        save_folder(tmp_path / "damaged", config | {"tuning": config["tuning"] | wrong}, arrays)
+        with pytest.raises(ModelError, match=r"tuning|further"):
+            TextOutlierDetector.load(tmp_path / "damaged", cache=False)
+    name = next(name for name in arrays if name.startswith("tuning/down/"))
+    save_folder(tmp_path / "damaged", config, arrays | {name: arrays[name][:, :-1]})
+    damaged = TextOutlierDetector.load(tmp_path / "damaged", cache=False)
+    with pytest.raises(ModelError, match="tuning changed"):
+        damaged.anomaly_score(["the cat sleeps"])
+    with pytest.raises(ModelError, match="its encoder is tuned"):
+        TextOutlierDetector.load(tmp_path / "model", encoder=HashEncoder())
 
 
 def test_the_time_is_told_by_texts_and_cores(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ class EncoderSettings:
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
         """What to_dict gave."""
-        return cls(**{"graph": 1, **saved})
+        return cls(**({} if saved.get("precision") == "full" else {"graph": 1}) | dict(saved))
 
 
 def require(usable: bool, param: str, value: object, expected: str) -> None:

@@ -117,7 +117,7 @@ class TrainableBert:
         return States(x, lengths)
 
     def embeddings(self, states: States, *, learning: bool = True) -> Tensor:
-        """Embeddings of length 1 (texts, dimension) from what the lower layers made of the texts."""
+        """Embeddings (texts, dimension) from what the lower layers made of the texts: of length 1 while learning."""
         with nullcontext() if learning else torch.no_grad():
             x = self._layers(states.x, states.lengths, range(self.first, self.config.num_hidden_layers))
             lengths = torch.from_numpy(states.lengths).to(self.device)
@@ -128,7 +128,7 @@ class TrainableBert:
                 padded = x.new_zeros(*own.shape, x.shape[1])
                 padded[own] = x
                 pooled = padded.sum(1) / lengths[:, None]
-            return functional.normalize(pooled, dim=1)
+            return functional.normalize(pooled, dim=1) if learning or self.shape.normalize else pooled
 
     def embedded(self, states: States, share: float, progress: Progress | None = None) -> np.ndarray:
         """Embeddings of texts with a share of the updates."""

@@ -9,7 +9,6 @@ from strays.detectors import AutoDetector
 from strays.encoders.runtimes.devices import has_torch
 from strays.jobs.corpus import Corpus
 from strays.model import TextOutlierDetector
-from strays.model.labels import parse_labels
 from strays.model.tuning import FEWEST_KNOWN, can_be_tuned, seconds_to_tune
 
 # Known anomalies that stand out more than this leave little to gain.
@@ -36,14 +35,12 @@ class TuningAdvice:
 
 def advise_tuning(model: TextOutlierDetector, corpus: Corpus) -> TuningAdvice | None:
     """What can be said for tuning the encoder of a model that was fitted on a corpus; None if there is little."""
-    y = parse_labels(corpus.labels, len(corpus.texts))
-    n_known = int((y < 0).sum())
     detector = model.detector_
     # Of the detectors this one knows how far a known anomaly stands out that it has not seen.
-    if n_known < FEWEST_KNOWN or model.tune or not isinstance(detector, AutoDetector) or not detector.n_known_:
+    if model.tune or not isinstance(detector, AutoDetector) or detector.n_known_ < FEWEST_KNOWN:
         return None
     found = detector.auc_ / 100
     if found > STAND_OUT or not can_be_tuned(model.encoder_):
         return None
     minutes = math.ceil(seconds_to_tune(model.encoder_, corpus.texts) / 60)
-    return TuningAdvice(n_known, found, minutes, needs_torch=not has_torch())
+    return TuningAdvice(detector.n_known_, found, minutes, needs_torch=not has_torch())

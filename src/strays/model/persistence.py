@@ -27,7 +27,7 @@ from strays.model.fitting import FitSummary
 from strays.model.folder import load_folder, save_folder
 from strays.model.form import COLUMNS, FormReader
 from strays.model.scoring import identity_of
-from strays.model.tuning import TuningResult, require_transformer
+from strays.model.tuning import TuningResult
 
 # How much of a fingerprint tells models apart for people.
 VERSION_LENGTH = 16
@@ -91,7 +91,10 @@ def load_state(
             asked = EncoderSettings.from_dict({"precision": "full", **settings})
             encoder = load_encoder(**vars(asked), device=device, cache=cache, fetch=fetch)
         if learnt:
-            encoder = require_transformer(encoder).updated(LowRankUpdates.from_arrays(learnt))
+            updated = getattr(encoder, "updated", None)
+            if updated is None:
+                raise ModelError("its encoder is tuned, and only updates of it are saved; load it without encoder=...")
+            encoder = updated(LowRankUpdates.from_arrays(learnt))
         detector.set_state(fitted)
         return ModelState(
             encoder_=encoder,

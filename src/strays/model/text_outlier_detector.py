@@ -148,38 +148,38 @@ class TextOutlierDetector(Calibrated, Estimator):
         `tune_progress` with (work done, work in all) while the encoder is tuned.
         """
         fitting.check_settings(self.held_out, self.keep_examples)
-        self.encoder_identity_, self._normal_parts_found, self.tuning_ = None, None, None
         require_same_index(texts, labels)
         texts = check_texts(texts)
         y = fitting.mark_found(parse_labels(labels, len(texts)), searched)
         warn_of_blank(texts)
         fitting.require_variety(texts, y)
         detector = fitting.make_detector(self.detector, self.random_state, len(COLUMNS) if self.form else 0)
-        self.encoder_ = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
+        encoder = load_encoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
         if self.tune:
-            require_tunable(self.encoder_)
-        cheap = static_encoder_of(self.encoder_) if self.cascade is True else (self.cascade or None)
+            require_tunable(encoder)
+        cheap = static_encoder_of(encoder) if self.cascade is True else (self.cascade or None)
         once = DistinctTexts.of(texts, y)
         given = None if embeddings is None else check_embeddings(embeddings, texts)[once.row]
         with gather_cut_texts():
-            X = self._embed(once.texts, progress) if given is None else given
-        fitting.require_different(X, self.encoder_)
+            X = embed(encoder, once.texts, progress) if given is None else given
+        fitting.require_different(X, encoder)
         with few_threads(len(X)):  # small products, which threads would only wait for
             once, X = once.with_classes(X)
-            self.form_ = fitting.read_form(once.texts, X, once.y) if detector.n_form else None
-        held_out = None
+            form = fitting.read_form(once.texts, X, once.y) if detector.n_form else None
+        tuning, held_out = None, None
         if self.tune:
-            rows, options = with_form(self.form_, once.texts, X), (self.held_out, self.random_state, tune_progress)
-            tuned = tune_encoder(self.encoder_, detector, once.texts, rows, once.y, *options)
-            self.encoder_, self.tuning_, held_out = tuned
-            X = X if held_out is None else self._embed(once.texts, progress)
+            rows, options = with_form(form, once.texts, X), (self.held_out, self.random_state, tune_progress)
+            encoder, tuning, held_out = tune_encoder(encoder, detector, once.texts, rows, once.y, *options)
+            X = X if held_out is None else embed(encoder, once.texts, progress)
         with few_threads(len(X)):
-            rows = with_form(self.form_, once.texts, X)
+            rows = with_form(form, once.texts, X)
             found = fitting.fit_and_hold_out(
                 detector, rows, once.y, self.held_out, self.random_state, fit_progress, held_out=held_out
             )
             scores = found.detector.anomaly_score(rows)
-        self.detector_ = found.detector
+        # All at the end: a fit that is stopped leaves the model as it was.
+        self.encoder_identity_, self._normal_parts_found = None, None
+        self.encoder_, self.form_, self.tuning_, self.detector_ = encoder, form, tuning, found.detector
         self.training_scores_ = scores[once.place]
         self.calibration_ = Calibration.from_scores(found.held_out_scores, self.training_scores_)
         self.threshold_ = threshold or DEFAULT_THRESHOLD
@@ -195,7 +195,7 @@ class TextOutlierDetector(Calibrated, Estimator):
     ) -> np.ndarray:
         """Fit, and return +1 or -1 for each text given, -1 for flagged ones; takes the options of fit.
 
-        Texts are scored as in `training_scores_`: by 'auto', as if the model had not seen them.
+        Texts are scored as in `training_scores_`: by 'auto', as if the model had not seen them (a tuned encoder has).
         """
         self.fit(texts, labels, **options)
         self.warn_if_too_few()

@@ -24,6 +24,7 @@ from strays.detectors.estimator import clone
 from strays.detectors.sampling import evenly
 from strays.detectors.threads import few_threads
 from strays.encoders import Encoder, Progress
+from strays.encoders.library_errors import running
 from strays.errors import StraysWarning, UsageError
 from strays.model.fitting import hold_out
 
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
     from strays.encoders.trainable_bert import States, TrainableBert
     from strays.encoders.transformer import TransformerEncoder
 
-# Fewer known anomalies than this cannot both teach and judge.
-FEWEST_KNOWN = 20
+# Fewer known anomalies or presumed normal texts than this cannot both teach and judge.
+FEWEST_KNOWN, FEWEST_NORMAL = 20, 40
 # Of more presumed normal texts and known anomalies, evenly spaced ones are learnt from; and tokens of a text at most.
 MOST_NORMAL, MOST_KNOWN, LONGEST = 2000, 1000, 128
 # How much of the tuning may be used, and the least it must gain on average: of an AUC of 1, and in standard errors.
-SHARES, LEAST_GAIN, SURE = (0.5, 1.0), 0.01, 1.0
+SHARES, LEAST_GAIN, SURE = (0.5, 1.0), 0.01, 1.5
 # For an estimate of the time: how often a model's layers are passed through by a token of every text, and by all texts
 # together to learn from them, and what a core can do.
 TO_LOOK_AT, TO_LEARN, CHARACTERS_OF_TOKEN, OPERATIONS_PER_SECOND = 3, 23_000, 4.5, 7e10
@@ -124,29 +125,38 @@ def tune_encoder(
     few known anomalies nothing is tried. An encoder that is better as it is comes back, and all rows are as they were.
     """
     trainable = require_tunable(encoder)
-    if (n_known := int((y < 0).sum())) < FEWEST_KNOWN:
-        few = f"{n_known} known anomal{'y is' if n_known == 1 else 'ies are'} too few to tune the encoder on; it stays "
-        warnings.warn(StraysWarning(f"{few}as it is. Expected at least {FEWEST_KNOWN}"), stacklevel=3)
+    n_known, held_out = int((y < 0).sum()), hold_out(y, share, random_state)
+    n_normal = int((y >= 0).sum()) - len(held_out)
+    if n_known < FEWEST_KNOWN or n_normal < FEWEST_NORMAL:
+        few = f"{n_known} known anomal{'y is' if n_known == 1 else 'ies are'}"
+        few = few if n_known < FEWEST_KNOWN else f"{n_normal} normal texts besides those held out are"
+        expected = FEWEST_KNOWN if n_known < FEWEST_KNOWN else FEWEST_NORMAL
+        said = f"{few} too few to tune the encoder on; it stays as it is. Expected at least {expected}"
+        warnings.warn(StraysWarning(said), stacklevel=3)
         return encoder, None, None
-    held_out = hold_out(y, share, random_state)
     rest = np.setdiff1d(np.arange(len(y)), held_out)
     normal, known = evenly(rest[y[rest] >= 0], MOST_NORMAL), evenly(rest[y[rest] < 0], MOST_KNOWN)
     used = np.r_[normal, known]
     tell = _Stages(progress, 6)
-    bert = trainable.trainable()
     ids = [_cut(of_text) for of_text in trainable.token_ids([texts[i] for i in used.tolist()])]
     rng = np.random.default_rng(random_state)
-    work = _Work(bert, bert.lower(ids, tell.next()), rows[used], y[used], detector, int(rng.integers(2**31)))
     half = np.empty(len(used), dtype=int)
     for part in (np.arange(len(normal)), len(normal) + np.arange(len(known))):
         half[rng.permutation(part)] = np.arange(len(part)) % 2
-    above = np.vstack([work.judged(np.flatnonzero(half == i), np.flatnonzero(half != i), tell) for i in (0, 1)])
-    used_share, mean = chosen(above), (100 * above.mean(axis=0)).round(2).tolist()
-    auc_tuned = mean[1 + SHARES.index(used_share)] if used_share else max(mean[1:])
-    found = TuningResult(len(normal), len(known), used_share, mean[0], auc_tuned)
-    if not used_share:
-        return encoder, found, None
-    updates = work.learnt(np.arange(len(used)), tell.next()).scaled(used_share)
+    bert = trainable.trainable()
+    with running(trainable.folder):
+        states = bert.lower(ids, tell.next())
+        X = bert.embedded(states, 0.0)
+        form = rows[used][:, X.shape[1] :]
+        work = _Work(bert, states, X, form, y[used], detector, int(rng.integers(2**31)))
+        above = np.vstack([work.judged(np.flatnonzero(half == i), np.flatnonzero(half != i), tell) for i in (0, 1)])
+        used_share, mean = chosen(above), (100 * above.mean(axis=0)).round(2).tolist()
+        auc_tuned = mean[1 + SHARES.index(used_share)] if used_share else max(mean[1:])
+        found = TuningResult(len(normal), len(known), used_share, mean[0], auc_tuned)
+        if not used_share:
+            tell.next()(1, 1)
+            return encoder, found, None
+        updates = work.learnt(np.arange(len(used)), tell.next()).scaled(used_share)
     return trainable.updated(updates), found, held_out
 
 
@@ -162,11 +172,12 @@ def chosen(above: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """Texts as what an encoder's lower layers make of them, what a detector saw of them before, and their labels."""
+    """Texts as what an encoder's lower layers make of them, embeddings X before, columns of form, and labels."""
 
     bert: TrainableBert
     states: States
-    rows: np.ndarray
+    X: np.ndarray
+    form: np.ndarray
     y: np.ndarray
     detector: Detector
     seed: int
@@ -182,16 +193,16 @@ class _Work:
         """What share of the normal texts among `by` each known one ranks above (known ones, 1 + SHARES): without what
         is learnt from `of`, and with SHARES of it.
         """
-        found = [self._above(self.rows, of, by)]
+        found = [self._above(self.X, of, by)]
         self.learnt(of, tell.next())
         done = tell.next()
         for i, share in enumerate(SHARES):
-            X = self.bert.embedded(self.states, share)
-            found.append(self._above(np.hstack([X, self.rows[:, X.shape[1] :]]), of, by))
+            found.append(self._above(self.bert.embedded(self.states, share), of, by))
             done(i + 1, len(SHARES))
         return np.column_stack(found)
 
-    def _above(self, rows: np.ndarray, of: np.ndarray, by: np.ndarray) -> np.ndarray:
+    def _above(self, X: np.ndarray, of: np.ndarray, by: np.ndarray) -> np.ndarray:
+        rows = np.hstack([X, self.form])
         with few_threads(len(of)):
             scores = clone(self.detector).fit(rows[of], self.y[of]).anomaly_score(rows[by])
         known, normals = scores[self.y[by] < 0], np.sort(scores[self.y[by] >= 0])
@@ -218,5 +229,5 @@ class _Stages:
 
 
 def _cut(ids: list[int]) -> list[int]:
-    """The first LONGEST tokens at most, with the one that marks the end."""
-    return ids if len(ids) <= LONGEST else [*ids[: LONGEST - 1], ids[-1]]
+    """The first LONGEST tokens at most, with the one that marks the end; a text without any is read as one."""
+    return (ids or [0]) if len(ids) <= LONGEST else [*ids[: LONGEST - 1], ids[-1]]
