@@ -167,7 +167,8 @@ def page() -> str:
 
 `make page` writes this page from the files in `benchmarks/results`. Each section names the command that makes its file
 again; `make bench DATA=FOLDER` runs most of them. What was tried and did not help is in
-[benchmarks/LOG.md](../benchmarks/LOG.md).
+[benchmarks/LOG.md](../benchmarks/LOG.md). The rows of `packages`, `auto_paper`, `planted`, `marked_words` and
+`labelling` are of `auto` before it read the form of texts.
 
 {packages_page.section()}
 ## Which detector?

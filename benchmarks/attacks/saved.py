@@ -21,6 +21,7 @@ from strays.model.folder import ARRAYS, CONFIG, SEAL, sealed
 
 NAMES = {"F64": "float64", "F32": "float32", "I64": "int64", "I8": "int8", "U8": "uint8"}
 CODES = {name: code for code, name in NAMES.items()} | {"float16": "F16", "bool": "BOOL", "int32": "I32"}
+CODES |= {"uint32": "U32", "uint64": "U64"}
 # Small, so that a case is quick; what is checked does not depend on it.
 PARAMS: dict[str, dict[str, Any]] = {
     "ai-svdd": {"hidden_size": 12, "latent_size": 4},
