@@ -853,7 +853,9 @@ def test_hostile_texts_are_shown_as_texts_and_do_nothing(
 
 def test_what_cannot_be_seen_is_a_sign_in_tips_too(context: BrowserContext, tiny_bert: Path, tmp_path: Path) -> None:
     odd = "right \u202eto left \u202eagain"
-    with Review(write_csv(tmp_path / "turned.csv", [*farm_texts(20), odd, f"{odd} and again"]), tiny_bert) as running:
+    with Review(
+        write_csv(tmp_path / "turned.csv", [*farm_texts(20), odd, f"and {odd} {odd} 42"]), tiny_bert
+    ) as running:
         page = open_page(context, running.link)
         press(page, "m")
         page.wait_for_selector("#canvas canvas")
