@@ -42,6 +42,8 @@ CHOICES: dict[str, dict[str, Any]] = {
     "cross-entropy and contrastive": {"OBJECTIVE": ("cross-entropy", "contrastive")},
     "cross-entropy": {"OBJECTIVE": ("cross-entropy",)},
     "bc-loss": {"OBJECTIVE": ("bc-loss",)},
+    "a third of the rate": {"RATE": 5e-4},
+    "a third of the steps": {"STEPS": 40},
     "two thirds fixed, without contrastive": {"OBJECTIVE": ("cross-entropy", "hypersphere"), "FIXED": 2 / 3},
 }
 # How many texts it looks at: presumed normal ones, and fresh ones of each label.

@@ -32,7 +32,8 @@ def section() -> str:
 Models without and with `tune=True` on the same texts: up to 3,000 presumed normal ones and the known anomalies; fresh
 ones of the test splits are ranked, of the kinds that are known and of others. AUC, and average precision (AP) at 20 %
 anomalies, in percent, without -> with. Share used: how much of what was learnt the held-out labels allowed, 0 for no
-tuning (`python -m benchmarks.tuning`):
+tuning. One draw a cell, by the rule of before: a gain of one standard error, where it is one and a half now
+(`python -m benchmarks.tuning`):
 
 {table(head, lines)}
 

@@ -83,7 +83,7 @@ def test_a_gain_that_may_be_chance_is_none() -> None:
 
 @needs_torch
 def test_labels_that_tell_nothing_change_nothing(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "SURE", 5.0)  # of forty labels one draw in eight gains something by chance
+    monkeypatch.setattr(tuning, "SURE", 5.0)  # one draw in nine gains something by chance
     texts, labels = farm_labels(40)
     labels = np.random.default_rng(0).permutation(np.array(labels, dtype=object)).tolist()
     plain = TextOutlierDetector(load_encoder(str(tiny_bert), cache=False)).fit(texts, labels)
@@ -242,7 +242,9 @@ def test_a_tuned_model_is_saved_whole(tiny_bert: Path, tmp_path: Path) -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("quick")
-def test_progress_goes_from_nothing_to_all(tiny_bert: Path) -> None:
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_progress_goes_from_nothing_to_all(share: float, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "chosen", lambda above: share)
     told: list[tuple[int, int]] = []
     model_on(tiny_bert).fit(*farm_labels(30), tune_progress=lambda done, total: told.append((done, total)))
     assert len({total for _, total in told}) == 1

@@ -53,6 +53,11 @@ class EncoderSettings:
         lengths = f"at least 3, since two tokens mark a text's ends, and at most {LONGEST_TEXT:,}"
         require(usable, "max_length", self.max_length, lengths)
 
+    @property
+    def graph_version(self) -> int:
+        """The version of the int8 graph, if there is one."""
+        return self.graph or GRAPH_VERSION
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for a model's config: those of the first graph as they were when there was no other."""
         return {name: value for name, value in asdict(self).items() if name != "graph" or value not in (None, 1)}

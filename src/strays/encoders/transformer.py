@@ -29,7 +29,7 @@ from strays.encoders.runtimes import onnx_graph
 from strays.encoders.runtimes.base import Runtime, usable_cores
 from strays.encoders.runtimes.choice import RuntimeChoice
 from strays.encoders.runtimes.devices import has_torch
-from strays.encoders.settings import GRAPH_VERSION, EncoderSettings
+from strays.encoders.settings import EncoderSettings
 from strays.encoders.sources import Fetch
 from strays.encoders.tokenizer import Batch, BatchTokenizer
 from strays.errors import UsageError
@@ -196,7 +196,7 @@ class TransformerEncoder(LoadedEncoder):
     def _in_precision(self, full: str) -> str:
         if self._choice.precision == "full":
             return full
-        return identity.in_int8(full, self.settings.graph or GRAPH_VERSION)
+        return identity.in_int8(full, self.settings.graph_version)
 
     @property
     def files(self) -> dict[str, str]:
@@ -212,7 +212,7 @@ class TransformerEncoder(LoadedEncoder):
     def pinned(self) -> EncoderSettings:
         """The settings that give the same encoder on another machine, whatever is installed there."""
         precision = self.settings.precision or self._choice.precision
-        graph = (self.settings.graph or GRAPH_VERSION) if precision == "int8" else None
+        graph = self.settings.graph_version if precision == "int8" else None
         return replace(self.settings, precision=precision, graph=graph)
 
     @property

@@ -57,7 +57,7 @@ class TextOutlierDetector(Calibrated, Estimator):
     form
         Whether the form of a text counts besides its meaning (length, kinds of characters, ...); for 'auto' alone.
     tune
-        Whether the encoder learns from known anomalies first, as far as held-out ones bear it out; takes minutes and
+        Whether the encoder learns from known anomalies first, if that ranks held-out ones better; takes minutes and
         the extra torch. See model/tuning.py.
     random_state
         Seed of everything random: the same seed, texts and labels give the same scores.

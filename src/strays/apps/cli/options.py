@@ -79,7 +79,7 @@ Tune = Annotated[
     bool,
     Option(
         "--tune",
-        help="Let the encoder learn from the known anomalies first, as far as held-out ones bear it out. Takes minutes "
+        help="Let the encoder learn from the known anomalies first, if that ranks held-out ones better. Takes minutes "
         "and strays[torch].",
     ),
 ]

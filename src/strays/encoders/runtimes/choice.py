@@ -14,7 +14,6 @@ from strays.encoders.pretrained import Pretrained
 from strays.encoders.runtimes import onnx_graph, onnx_runtime
 from strays.encoders.runtimes.base import Runtime, usable_cores
 from strays.encoders.runtimes.devices import find_device, has_torch
-from strays.encoders.settings import GRAPH_VERSION
 from strays.errors import EncoderError, LoadingError, UsageError
 
 
@@ -68,7 +67,7 @@ class RuntimeChoice:
     def onnx_model(self) -> onnx_runtime.OnnxModel:
         """The model's graphs for ONNX Runtime."""
         files, root = self.pretrained, models_folder()
-        folder = root and root / f"onnx-{files.shape.graph or GRAPH_VERSION}-{files.fingerprint[:16]}"
+        folder = root and root / f"onnx-{files.shape.graph_version}-{files.fingerprint[:16]}"
         return onnx_runtime.OnnxModel(folder, files.shape, files.config, files.weights)
 
     @property

@@ -33,7 +33,7 @@ import numpy as np
 from strays.encoders.bert_config import MODEL_TYPES
 from strays.encoders.runtimes import onnx_format
 from strays.encoders.runtimes.activation_spread import LEAST, input_spread
-from strays.encoders.settings import GRAPH_VERSION, EncoderSettings, first_position
+from strays.encoders.settings import EncoderSettings, first_position
 
 # Constants of at least so many bytes are no part of the ONNX, which cannot be larger than 2 GB, and is copied.
 LARGE = 1024
@@ -87,7 +87,7 @@ def bert_graph(
     weights: Mapping[str, np.ndarray], config: Any, shape: EncoderSettings, *, int8: bool = False
 ) -> BertGraph:
     """The graph of a model; in full precision its large constants are the weights themselves, or views of them."""
-    version = shape.graph or GRAPH_VERSION
+    version = shape.graph_version
     spread = input_spread(weights, config) if int8 and version > 1 else {}
     graph = _Graph(weights, config.hidden_size, STEPS[version] if int8 else None, spread)
     x = _embeddings(graph, config)
