@@ -1,13 +1,13 @@
-"""Without labels: every class of every corpus in turn as the normal one, ranked by meaning and form, by meaning alone,
-and by distance to the nearest normals.
+"""Without labels: every class of every corpus in turn as the normal one, and as the odd one among all others, ranked by
+meaning and form, by meaning alone, and by distance to the nearest normals.
 
     python -m benchmarks.no_labels --data DIR [--corpora FILE ...]
-    python -m benchmarks.no_labels --data DIR --choose        the constants of the form, by leaving each corpus out
+    python -m benchmarks.no_labels --data DIR --choose        the constants without labels, by leaving each corpus out
 
-A cell is a class that is taken for normal, and what is hidden among up to 1,000 of its texts, on which the models are
-fitted: nothing, 2 % of all other kinds, 5 % of one other kind, twice, or 2 % damaged texts. Fresh normals are ranked
-against fresh texts of all other kinds and against damaged normals, and the rows of the pile against what is hidden in
-it. Only rows of the training and dev splits are read.
+A cell is a class that is taken for normal, or all classes but one, and what is hidden among up to 1,000 of these texts,
+on which the models are fitted: nothing, 2 % of all other kinds, 5 % of one other kind, twice, or 2 % damaged texts.
+Fresh normals are ranked against fresh texts of all other kinds and against damaged normals, and the rows of the pile
+against what is hidden in it. Only rows of the training and dev splits are read.
 
 Appends to results/no_labels.jsonl; finished cells are skipped. `--choose` writes results/no_labels_choice.json: for
 each corpus the constants that are best on all others, and what these give on it.
@@ -20,6 +20,7 @@ import hashlib
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ import numpy as np
 
 from benchmarks.common import RESULTS, write_json
 from benchmarks.regret import quality
-from strays.detectors import AutoDetector, NearestNormals, form_part
+from strays.detectors import AutoDetector, NearestNormals, form_part, mixture
 from strays.encoders import load_encoder
 from strays.model.fitting import read_form
 from strays.model.form import COLUMNS
@@ -53,12 +54,13 @@ CORPORA = (
 # Of a class: texts in the pile, fresh ones, and fresh ones of other kinds; and the fewest that make a class.
 PILE, FRESH, FEWEST_FRESH, FEWEST = 1000, 300, 100, 250
 MIXED, OF_ONE_KIND, DAMAGED = 0.02, 0.05, 0.02
-# What --choose looks at; what is measured counts by these weights.
+ALL_BUT = "all but "
+# What --choose looks at, in which module; what is measured counts by these weights.
 GRID = {
-    "RARITY": (0.0, 0.25, 0.5, 0.75),
-    "TAIL": (0.0, 0.2, 0.4, 0.6),
-    "USUAL": (2.0, 3.0),
-    "MANY": (0.001, 60.0, 90.0, 120.0),
+    "PREFERRED_SECOND": (mixture, (0.0, 0.125, 0.25, 0.5, 1.0)),
+    "RARITY": (form_part, (0.0, 0.25, 0.5, 0.75)),
+    "TAIL": (form_part, (0.0, 0.2, 0.4, 0.6)),
+    "MANY": (form_part, (0.001, 60.0, 90.0, 120.0)),
 }
 WEIGHTS = {"auc": 1.0, "ap": 0.25, "damaged": 0.125}
 
@@ -122,16 +124,17 @@ class Cell:
 
 
 def cells_of(folder: Path, name: str) -> Iterator[Cell]:
-    """Every class of a corpus as the normal one, with everything that may be hidden."""
+    """Every class of a corpus as the normal one, and as the odd one, with everything that may be hidden."""
     encoder = load_encoder("default")
     table = open_table(str(folder / f"{name}.parquet")).read()
     texts, labels, split = (np.array(table.column(c).to_pylist(), dtype=object) for c in ("text", "label", "split"))
     label = np.array([coarse(name, of) for of in labels])
     key = np.array([int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) for text in texts])
     order = np.argsort(key)
-    for normal in classes(name, label[split == "train"]):
+    for normal, is_normal in tasks(name, label, split == "train"):
+        kind_of = np.where(is_normal, normal, label)
         of = {
-            part: {kind: order[(split == part)[order] & (label == kind)[order]] for kind in np.unique(label)}
+            part: {kind: order[(split == part)[order] & (kind_of == kind)[order]] for kind in np.unique(kind_of)}
             for part in ("train", "dev")
         }
         drawn = draw(name, normal, of)
@@ -165,11 +168,17 @@ def coarse(name: str, label: str) -> str:
     return {"wiki_51_60": "wiki"}.get(label, label)
 
 
-def classes(name: str, label: np.ndarray) -> list[str]:
-    """Classes that are large enough; of the twenty newsgroups every other one."""
-    found, count = np.unique(label, return_counts=True)
-    large: list[str] = found[count >= FEWEST].tolist()
-    return large[::2] if name == "newsgroups20" else large
+def tasks(name: str, label: np.ndarray, is_train: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """What is normal, in words and by row: classes that are large enough, and all classes but such a one.
+
+    Of the twenty newsgroups every other one.
+    """
+    found, count = np.unique(label[is_train], return_counts=True)
+    large = found[count >= FEWEST][:: 2 if name == "newsgroups20" else 1]
+    for kind in large:
+        yield str(kind), label == kind
+    for kind in large if len(found) > 2 else ():
+        yield f"{ALL_BUT}{kind}", label != kind
 
 
 def draw(name: str, normal: str, of: dict[str, dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -275,19 +284,21 @@ def with_constants(cell: Cell) -> Iterator[tuple[dict[str, float], list[Row]]]:
     detector = AutoDetector().fit(cell.pile.X)
     sets = {"fresh": cell.fresh, "the pile": cell.pile, **cell.anomalies}
     columns = {what: reader.columns(rows.texts).astype(np.float32) for what, rows in sets.items()}
-    distances = {what: detector.anomaly_score(rows.X) for what, rows in sets.items()}
+    seen = {what: detector._standardised(detector._features(rows.X)) for what, rows in sets.items()}
     Z = (cell.pile.X - cell.pile.X.mean(axis=0)).astype(np.float64)
     part = form_part.FormPart.of(columns["the pile"])
-    for values in itertools.product(*GRID.values()):
+    for values in itertools.product(*(of for _, of in GRID.values())):
         constants = dict(zip(GRID, values, strict=True))
-        with patch.dict(vars(form_part), constants):
-            trust = form_part.trust_in_form(Z)
-            score = {what: distances[what] + trust * part.at(columns[what]) for what in sets}
+        with ExitStack() as patched:
+            for name, value in constants.items():
+                patched.enter_context(patch.object(GRID[name][0], name, value))
+            trust, weights = form_part.trust_in_form(Z), mixture.distances_alone(seen["the pile"])
+            score = {what: seen[what] @ weights + trust * part.at(columns[what]) for what in sets}
         pairs = {what: (score["fresh"], score[what]) for what in cell.anomalies}
         if cell.is_hidden.any():
             pairs["the pile"] = score["the pile"][~cell.is_hidden], score["the pile"][cell.is_hidden]
-        name = {"corpus": cell.corpus, "normal": cell.normal, "hidden": cell.hidden}
-        yield constants, [name | {"ranked": what} | dict(quality(*pair)) for what, pair in pairs.items()]
+        named = {"corpus": cell.corpus, "normal": cell.normal, "hidden": cell.hidden}
+        yield constants, [named | {"ranked": what} | dict(quality(*pair)) for what, pair in pairs.items()]
 
 
 def choose(measured: Sequence[tuple[dict[str, float], list[Row]]]) -> None:
@@ -315,7 +326,8 @@ def choose(measured: Sequence[tuple[dict[str, float], list[Row]]]) -> None:
         }
 
     left_out = {corpus: entry(best_on([c for c in corpora if c != corpus]), [corpus]) for corpus in corpora}
-    none = next(values for values in figures if values[:2] == (0.0, 0.0))
+    now = tuple(getattr(module, name) for name, (module, _) in GRID.items())
+    none = next(values for values in figures if values[:3] == (mixture.PREFERRED_SECOND, 0.0, 0.0))
     mean = {metric: round(float(np.mean([of[metric] for of in left_out.values()])), 2) for metric in WEIGHTS}
     result = {
         "left_out": left_out,
@@ -323,7 +335,6 @@ def choose(measured: Sequence[tuple[dict[str, float], list[Row]]]) -> None:
         "all": entry(best_on(corpora), corpora),
         "without_form": entry(none, corpora),
     }
-    now = tuple(getattr(form_part, name) for name in GRID)
     write_json("no_labels_choice.json", result | ({"chosen": entry(now, corpora)} if now in figures else {}))
 
 

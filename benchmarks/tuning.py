@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -35,7 +36,7 @@ from strays.studies.protocol import FewLabels, few_labels
 from strays.studies.rows import Row, RowFile
 
 KNOWN = (30, 100, 300)
-# What --choose tries: constants of tuning_steps and trainable_bert that differ from those in use.
+# What --choose tries: constants of tuning, tuning_steps and trainable_bert that differ from those in use.
 CHOICES: dict[str, dict[str, Any]] = {
     "in use": {},
     "without contrastive": {"OBJECTIVE": ("cross-entropy", "hypersphere")},
@@ -43,7 +44,8 @@ CHOICES: dict[str, dict[str, Any]] = {
     "cross-entropy": {"OBJECTIVE": ("cross-entropy",)},
     "bc-loss": {"OBJECTIVE": ("bc-loss",)},
     "a third of the rate": {"RATE": 5e-4},
-    "a third of the steps": {"STEPS": 40},
+    "120 steps": {"STEPS_OF_ONE": 120},
+    "at most 40 steps": {"MOST_STEPS": 40},
     "two thirds fixed, without contrastive": {"OBJECTIVE": ("cross-entropy", "hypersphere"), "FIXED": 2 / 3},
 }
 # How many texts it looks at: presumed normal ones, and fresh ones of each label.
@@ -144,12 +146,14 @@ def other_ways(corpus: LabelledCorpus, draw: FewLabels, encoder: str, seed: int)
         warnings.simplefilter("ignore", StraysWarning)
         yield {"way": "none", "share": 0.0} | ranked(X)
         for way, constants in CHOICES.items():
-            steps = {name: value for name, value in constants.items() if hasattr(tuning_steps, name)}
-            others = {name: value for name, value in constants.items() if name not in steps}
-            with patch.dict(vars(tuning_steps), steps), patch.dict(vars(trainable_bert), others):
+            with ExitStack() as patched:
+                for constant, value in constants.items():
+                    module = next(m for m in (tuning, tuning_steps, trainable_bert) if hasattr(m, constant))
+                    patched.enter_context(patch.object(module, constant, value))
                 bert = loaded.trainable()
                 states = bert.lower(ids)
-                tuning_steps.tune(bert, states, normal, known, seed=seed)
+                steps, half_batch = tuning.steps_for(len(known)), tuning.HALF_BATCH
+                tuning_steps.tune(bert, states, normal, known, steps=steps, half_batch=half_batch, seed=seed)
                 for share in tuning.SHARES:
                     yield {"way": way, "share": share} | ranked(bert.embedded(states, share))
 

@@ -485,6 +485,8 @@ def test_the_form_helps_without_labels_and_hurts_no_corpus_much() -> None:
 def test_a_choice_without_form_is_the_detector_without_form() -> None:
     from benchmarks import no_labels
 
+    from strays.detectors import mixture
+
     rng = np.random.default_rng(0)
 
     def rows(n: int, shift: float = 0.0) -> no_labels.Rows:
@@ -498,7 +500,9 @@ def test_a_choice_without_form_is_the_detector_without_form() -> None:
     measured = list(no_labels.measure(cell))
     assert [row["ranked"] for row in measured] == ["other kinds", "the pile"]
     choices = list(no_labels.with_constants(cell))
-    none = [found for constants, found in choices if constants["RARITY"] == constants["TAIL"] == 0]
+    in_use = [pair for pair in choices if pair[0]["PREFERRED_SECOND"] == mixture.PREFERRED_SECOND]
+    none = [found for constants, found in in_use if constants["RARITY"] == constants["TAIL"] == 0]
+    assert none
     for found in none:
         assert [row["auc"] for row in found] == [row["auc_meaning"] for row in measured]
     assert len({tuple(row["auc"] for row in found) for _, found in choices}) > 3

@@ -11,13 +11,13 @@ import pytest
 
 from strays import TextOutlierDetector
 from strays.encoders import load_encoder
-from strays.encoders.runtimes import devices
 from strays.encoders.transformer import TransformerEncoder
 from strays.errors import ModelError, StraysWarning, UsageError
 from strays.jobs.metrics import auc
 from strays.model import tuning
 from strays.model.fitting import hold_out
 from strays.model.folder import load_folder, save_folder
+from strays.model.form import text_hashes
 from strays.model.tuning import TuningResult, chosen, seconds_to_tune
 from tests.conftest import CATS, DEEDS, PLACES, HashEncoder, needs_torch
 
@@ -44,10 +44,7 @@ def farm_labels(n_known: int, n: int = 280) -> tuple[list[str], list[str | None]
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few steps, which are learnt from whatever they gain."""
-    if devices.has_torch():
-        from strays.model import tuning_steps
-
-        monkeypatch.setattr(tuning_steps, "STEPS", 4)
+    monkeypatch.setattr(tuning, "MOST_STEPS", 4)
     monkeypatch.setattr(tuning, "chosen", lambda auc: 1.0)
 
 
@@ -97,9 +94,7 @@ def test_labels_that_tell_nothing_change_nothing(tiny_bert: Path, monkeypatch: p
 
 @needs_torch
 def test_it_learns_what_the_encoder_did_not_tell(default_encoder: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    from strays.model import tuning_steps
-
-    monkeypatch.setattr(tuning_steps, "STEPS", 25)
+    monkeypatch.setattr(tuning, "MOST_STEPS", 25)
     texts, labels = sentences(DOES[:7], 200) + sentences(DID[:7], 24), [None] * 200 + ["anomaly"] * 24
     fresh, y = sentences(DOES[7:], 100) + sentences(DID[7:], 100), np.r_[np.ones(100), -np.ones(100)]
     plain = TextOutlierDetector(load_encoder("default", cache=False)).fit(texts, labels)
@@ -126,6 +121,24 @@ def test_texts_that_p_values_rest_on_are_not_learnt_from(tiny_bert: Path, monkey
     assert model.summary_.n_held_out == len(held_out) == len(model.calibration_.normal_scores)
     for text in held_out:  # and the detector has not seen them
         assert model.anomaly_score([text])[0] in model.calibration_.normal_scores
+
+
+@needs_torch
+@pytest.mark.usefixtures("quick")
+def test_a_model_fitted_with_a_tuned_encoder_has_p_values_from_texts_that_it_has_not_seen(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    texts, labels = farm_labels(30)
+    first = model_on(tiny_bert).fit(texts, labels)
+    first.save(tmp_path / "model")
+    encoder = TextOutlierDetector.load(tmp_path / "model", cache=False).encoder_
+    again = TextOutlierDetector(encoder).fit(texts, labels)
+    assert np.array_equal(again.calibration_.normal_scores, first.calibration_.normal_scores)
+    known = np.isin(text_hashes(texts), encoder.updates.learnt_from)  # type: ignore[attr-defined]
+    with pytest.warns(StraysWarning, match="the encoder has learnt from all but 0 of these texts"):
+        TextOutlierDetector(encoder).fit(np.array(texts)[known].tolist(), np.array(labels)[known].tolist())
+    others = [f"{text} today" for text in texts]
+    assert TextOutlierDetector(encoder).fit(others, labels).summary_.n_folds
 
 
 def noting(real: Callable[..., Any], seen: set[str]) -> Callable[..., Any]:
@@ -179,7 +192,7 @@ def test_tuning_that_learns_nothing_gains_nothing(
 ) -> None:
     from strays.model import tuning_steps
 
-    monkeypatch.setattr(tuning_steps, "tune", lambda bert, *given, seed, progress: bert.begin(seed))
+    monkeypatch.setattr(tuning_steps, "tune", lambda bert, *given, seed, **others: bert.begin(seed))
     encoder = load_encoder(str(tiny_bert), normalize=normalize, cache=False)
     for detector in ("auto", "nearest"):
         found = TextOutlierDetector(encoder, detector, tune=True).fit(*farm_labels(40)).tuning_
@@ -275,9 +288,10 @@ def test_what_a_model_says_of_its_tuning_is_checked(tiny_bert: Path, tmp_path: P
 
 def test_the_time_is_told_by_texts_and_cores(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = load_encoder(str(tiny_bert), cache=False)
-    short, long = (seconds_to_tune(encoder, [text] * 100) for text in ("a few words here", "a few words here" * 9))
+    short, long = (seconds_to_tune(encoder, [text] * 100, 50) for text in ("a few words here", "a few words here" * 9))
     assert 0 < short < long
-    assert seconds_to_tune(encoder, ["a few words here"] * 900) > short
+    assert seconds_to_tune(encoder, ["a few words here"] * 900, 50) > short
+    assert seconds_to_tune(encoder, ["a few words here"] * 100, 90) > short
 
 
 def test_in_words() -> None:

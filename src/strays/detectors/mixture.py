@@ -6,7 +6,7 @@ added to b, f how unusual the form is, which has the right size at c = 1; and th
 Of m known anomalies, left out, a mixture M ranks AUC(M) percent of the normals below them on average. The final weights
 average all mixtures:
 
-    weight of M ~ exp((sqrt(m) AUC(M) - P(M)) / T),  P(M) = a prior that prefers w = 1/2, h+, and a, l and c near 1
+    weight of M ~ exp((sqrt(m) AUC(M) - P(M)) / T),  P(M) = a prior that prefers w = 1/2, h+, a near 1/4, l and c near 1
 
 so that one known anomaly moves the weights a little and a hundred leave nearly the best mixture (Dalalyan and Tsybakov,
 "Aggregation by Exponential Weighting", 2008). Known anomalies may count differently (found_by_search.py): AUC(M) is a
@@ -22,11 +22,11 @@ from itertools import product
 import numpy as np
 
 # Chosen on dev splits; see benchmarks/LOG.md. T is TEMPERATURE, P is PRIOR times a count of steps away.
-SECOND_DISTANCE = (0.0, 0.25, 1.0, 4.0, 16.0)
+SECOND_DISTANCE = (0.0, 0.0625, 0.25, 1.0, 4.0, 16.0)
 SECOND_HEAD = (0.1, 0.3, 1.0, 3.0, 10.0)
 HEADS = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 FORM = (0.0, 0.25, 1.0, 4.0)
-PREFERRED = 0.5
+PREFERRED, PREFERRED_SECOND = 0.5, 0.25
 TEMPERATURE = 4.0
 PRIOR = 3.0
 # Features are of about unit size; a variance below this is that of two or three rows, or of rounding.
@@ -54,8 +54,8 @@ def with_bounded_heads(features: np.ndarray) -> np.ndarray:
 
 
 def distances_alone(normals: np.ndarray) -> np.ndarray:
-    """The weights where no anomaly is known: b_1 + b_2, scaled, and f."""
-    b = _scaled(np.array([1.0, 1, 0, 0, 0, 0, 0]), np.cov(normals, rowvar=False))
+    """The weights where no anomaly is known: b_1 + a b_2 with the preferred a, scaled, and f."""
+    b = _scaled(np.array([1, PREFERRED_SECOND, 0, 0, 0, 0, 0]), np.cov(normals, rowvar=False))
     b[-1] = 1
     return b
 
@@ -92,8 +92,8 @@ def _candidates(covariance: np.ndarray, forms: Sequence[float]) -> Iterator[tupl
             for bounded in (False, True):
                 h = np.roll(plain, 2) if bounded else plain
                 for w in HEADS:
-                    octaves = _octaves(a) + _octaves(second) + _octaves(c)
-                    yield _scaled(b + w * h, covariance), abs(np.log2(w / PREFERRED)) + (not bounded) + 0.1 * octaves
+                    octaves = 0.1 * (_octaves(second) + _octaves(c)) + 0.5 * _octaves(a / PREFERRED_SECOND)
+                    yield _scaled(b + w * h, covariance), abs(np.log2(w / PREFERRED)) + (not bounded) + octaves
 
 
 def _scaled(weights: np.ndarray, covariance: np.ndarray) -> np.ndarray:

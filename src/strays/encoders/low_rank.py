@@ -18,7 +18,7 @@ import numpy as np
 from strays.encoders.bert_weights import Weights
 from strays.errors import LoadingError
 
-DOWN, UP = "down/", "up/"
+DOWN, UP, LEARNT_FROM = "down/", "up/", "learnt_from"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class LowRank:
 
 
 class LowRankUpdates(Mapping[str, LowRank]):
-    """The name of a weight matrix -> its update.
+    """The name of a weight matrix -> its update; `learnt_from` are hashes of the texts they rest on, ascending.
 
     >>> one = LowRank(np.ones((1, 3), np.float32), np.ones((2, 1), np.float32))
     >>> updates = LowRankUpdates({"dense.weight": one})
@@ -47,8 +47,9 @@ class LowRankUpdates(Mapping[str, LowRank]):
     True
     """
 
-    def __init__(self, updates: Mapping[str, LowRank]) -> None:
+    def __init__(self, updates: Mapping[str, LowRank], learnt_from: np.ndarray | None = None) -> None:
         self._updates = dict(sorted(updates.items()))
+        self.learnt_from = np.unique(np.asarray([] if learnt_from is None else learnt_from, dtype=np.uint64))
 
     def __getitem__(self, name: str) -> LowRank:
         return self._updates[name]
@@ -61,27 +62,33 @@ class LowRankUpdates(Mapping[str, LowRank]):
 
     def scaled(self, share: float) -> LowRankUpdates:
         """A share of each update."""
-        return LowRankUpdates(
-            {name: LowRank(one.down, (share * one.up).astype(np.float32)) for name, one in self.items()}
-        )
+        scaled = {name: LowRank(one.down, (share * one.up).astype(np.float32)) for name, one in self.items()}
+        return LowRankUpdates(scaled, self.learnt_from)
 
     @cached_property
     def digest(self) -> str:
-        """Hash of all numbers and names."""
+        """Hash of all numbers and names that decide an embedding."""
         hashed = hashlib.sha256(b"strays low-rank updates 1")
-        for name, array in self.to_arrays().items():
+        for name, array in self._matrices().items():
             hashed.update(f"{name} {array.shape}".encode())
             hashed.update(np.ascontiguousarray(array, dtype="<f4").tobytes())
         return hashed.hexdigest()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """As plain arrays, for a model's folder."""
+        return self._matrices() | ({LEARNT_FROM: self.learnt_from} if len(self.learnt_from) else {})
+
+    def _matrices(self) -> dict[str, np.ndarray]:
         downs = {DOWN + name: one.down for name, one in self.items()}
         return downs | {UP + name: one.up for name, one in self.items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> LowRankUpdates:
         """What to_arrays gave; whether it fits the weights is told when it is applied to them."""
+        learnt_from = arrays.get(LEARNT_FROM, np.empty(0, np.uint64))
+        if learnt_from.dtype != np.uint64 or learnt_from.ndim != 1:
+            raise LoadingError("what texts an encoder has learnt from is not what strays wrote")
+        arrays = {name: array for name, array in arrays.items() if name != LEARNT_FROM}
         names = [name.removeprefix(DOWN) for name in arrays if name.startswith(DOWN)]
         expected = {place + name for name in names for place in (DOWN, UP)}
         for name, array in arrays.items():
@@ -91,7 +98,7 @@ class LowRankUpdates(Mapping[str, LowRank]):
         found = {name: LowRank(arrays[DOWN + name], arrays.get(UP + name, np.empty((0, 0)))) for name in names}
         if any(one.up.shape[1] != len(one.down) for one in found.values()):
             raise LoadingError("an update of the encoder is not one that strays wrote: its ranks differ")
-        return cls(found)
+        return cls(found, learnt_from)
 
 
 class UpdatedWeights(Weights):

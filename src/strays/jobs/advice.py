@@ -42,5 +42,5 @@ def advise_tuning(model: TextOutlierDetector, corpus: Corpus) -> TuningAdvice | 
     found = detector.auc_ / 100
     if found > STAND_OUT or not can_be_tuned(model.encoder_):
         return None
-    minutes = math.ceil(seconds_to_tune(model.encoder_, corpus.texts) / 60)
+    minutes = math.ceil(seconds_to_tune(model.encoder_, corpus.texts, detector.n_known_) / 60)
     return TuningAdvice(detector.n_known_, found, minutes, needs_torch=not has_torch())

@@ -7,6 +7,7 @@ not compare from fit to fit, a share is held out once for all. calibration.py sa
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,15 +19,17 @@ from strays.detectors.copies import find_groups, unit_of_length
 from strays.detectors.estimator import clone
 from strays.detectors.sampling import evenly
 from strays.encoders import Encoder, Progress
-from strays.errors import DataError, UsageError
+from strays.errors import DataError, StraysWarning, UsageError
 from strays.model.calibration import MOST_KEPT
-from strays.model.form import MOST_COUNTED, FormReader
+from strays.model.form import MOST_COUNTED, FormReader, text_hashes
 
 # Fewer different texts than this leave nothing to compare a text with.
 FEWEST_TEXTS = 3
 # Up to this many presumed normal texts all are held out in turn, in folds; of more, a share is held out once for all.
 MOST_IN_FOLDS = 2000
 HELD_OUT = 0.2
+# P-values rest on no fewer normal texts than this that a tuned encoder has not learnt from.
+FEWEST_UNSEEN = 20
 
 
 @dataclass(frozen=True)
@@ -142,9 +145,32 @@ def make_detector(asked: str | Detector, random_state: int | None, form_columns:
 
 def hold_out(y: np.ndarray, share: float | None, random_state: int | None) -> np.ndarray:
     """The presumed normal rows to hold out once for all, a `share` of them, or a usual one."""
-    normals = np.random.default_rng(random_state).permutation(np.flatnonzero(y >= 0))
-    wanted = math.floor((share or HELD_OUT) * len(normals))
-    return normals[: min(max(1, wanted), len(normals) - 2, MOST_KEPT)]
+    return _held_out_of(np.flatnonzero(y >= 0), y, share, random_state)
+
+
+def hold_out_unseen(
+    encoder: Encoder, texts: Sequence[str], y: np.ndarray, share: float | None, random_state: int | None
+) -> np.ndarray | None:
+    """The rows to hold out where an encoder was tuned before, on some of these texts: others. None where it was not."""
+    updates = getattr(encoder, "updates", None)
+    if updates is None or not len(updates.learnt_from):
+        return None
+    seen = np.isin(text_hashes(texts), updates.learnt_from)
+    if not seen.any():
+        return None
+    unseen = np.flatnonzero(~seen & (y >= 0))
+    if len(unseen) < FEWEST_UNSEEN:
+        said = f"the encoder has learnt from all but {len(unseen)} of these texts that are not known anomalies"
+        remedy = "p-values, which rest on texts it knows, will be too low. Tune it anew on all labels"
+        warnings.warn(StraysWarning(f"{said}; {remedy}"), stacklevel=3)
+        return None
+    return _held_out_of(unseen, y, share, random_state)
+
+
+def _held_out_of(rows: np.ndarray, y: np.ndarray, share: float | None, random_state: int | None) -> np.ndarray:
+    n_normal = int((y >= 0).sum())
+    wanted = math.floor((share or HELD_OUT) * n_normal)
+    return np.random.default_rng(random_state).permutation(rows)[: min(max(1, wanted), n_normal - 2, MOST_KEPT)]
 
 
 def fit_and_hold_out(

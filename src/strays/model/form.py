@@ -87,7 +87,7 @@ class FormReader:
             if len(several) > 1:
                 n_with[np.unique(np.concatenate([block.different_sequences() for block in _blocks(several)]))] += 1
         found = np.flatnonzero(n_with)
-        return cls(len(copies), found.astype(np.uint32), n_with[found].astype(np.uint32), np.unique(_hashes(texts)))
+        return cls(len(copies), found.astype(np.uint32), n_with[found].astype(np.uint32), np.unique(text_hashes(texts)))
 
     def columns(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, COLUMNS), each row from its text alone."""
@@ -96,7 +96,7 @@ class FormReader:
 
     def _rarity(self, block: _Block) -> np.ndarray:
         sequences, (fresh, left_out) = block.sequences(), self._rarities
-        rarity, hashes = block.sums(fresh[sequences]), _hashes(block.texts)
+        rarity, hashes = block.sums(fresh[sequences]), text_hashes(block.texts)
         counted = self.known[np.searchsorted(self.known, hashes).clip(max=len(self.known) - 1)] == hashes
         if counted.any():
             rarity[counted] = block.sums(left_out[sequences])[counted]
@@ -257,7 +257,7 @@ def _blocks(texts: Sequence[str]) -> Iterator[_Block]:
         yield _Block.of(block)
 
 
-def _hashes(texts: Sequence[str]) -> np.ndarray:
+def text_hashes(texts: Sequence[str]) -> np.ndarray:
     """64 bits of each text: its length and a checksum."""
     data = (text.encode("utf-8", "surrogatepass") for text in texts)
     return np.array([len(text) << 32 | zlib.crc32(text) for text in data], dtype=np.uint64)

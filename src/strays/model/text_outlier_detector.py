@@ -166,7 +166,7 @@ class TextOutlierDetector(Calibrated, Estimator):
         with few_threads(len(X)):  # small products, which threads would only wait for
             once, X = once.with_classes(X)
             form = fitting.read_form(once.texts, X, once.y) if detector.n_form else None
-        tuning, held_out = None, None
+        tuning, held_out = None, fitting.hold_out_unseen(encoder, once.texts, once.y, self.held_out, self.random_state)
         if self.tune:
             rows, options = with_form(form, once.texts, X), (self.held_out, self.random_state, tune_progress)
             encoder, tuning, held_out = tune_encoder(encoder, detector, once.texts, rows, once.y, *options)

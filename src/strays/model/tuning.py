@@ -12,6 +12,7 @@ than nothing or may be chance: then nothing is. The texts that p-values rest on 
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,11 +26,12 @@ from strays.detectors.sampling import evenly
 from strays.detectors.threads import few_threads
 from strays.encoders import Encoder, Progress
 from strays.encoders.library_errors import running
+from strays.encoders.low_rank import LowRankUpdates
 from strays.errors import StraysWarning, UsageError
 from strays.model.fitting import hold_out
+from strays.model.form import text_hashes
 
 if TYPE_CHECKING:
-    from strays.encoders.low_rank import LowRankUpdates
     from strays.encoders.trainable_bert import States, TrainableBert
     from strays.encoders.transformer import TransformerEncoder
 
@@ -39,9 +41,12 @@ FEWEST_KNOWN, FEWEST_NORMAL = 20, 40
 MOST_NORMAL, MOST_KNOWN, LONGEST = 2000, 1000, 128
 # How much of the tuning may be used, and the least it must gain on average: of an AUC of 1, and in standard errors.
 SHARES, LEAST_GAIN, SURE = (0.5, 1.0), 0.01, 1.5
-# For an estimate of the time: how often a model's layers are passed through by a token of every text, and by all texts
-# together to learn from them, and what a core can do.
-TO_LOOK_AT, TO_LEARN, CHARACTERS_OF_TOKEN, OPERATIONS_PER_SECOND = 3, 23_000, 4.5, 7e10
+# Few known anomalies are learnt in few steps: so many times the root of their number, and so many at most. A step sees
+# so many presumed normal texts, and as many known anomalies. Chosen on dev splits; see benchmarks/LOG.md.
+STEPS_OF_ONE, MOST_STEPS, HALF_BATCH = 7, 120, 16
+# For an estimate of the time: how often a model's layers are passed through by a token of every text, and of a text of
+# a step, and what a core can do.
+TO_LOOK_AT, TO_LEARN, CHARACTERS_OF_TOKEN, OPERATIONS_PER_SECOND = 3, 2, 4.5, 7e10
 
 
 @dataclass(frozen=True)
@@ -97,13 +102,20 @@ def can_be_tuned(encoder: Encoder) -> bool:
     return bool(getattr(encoder, "can_learn", False))
 
 
-def seconds_to_tune(encoder: Encoder, texts: Sequence[str]) -> float:
+def steps_for(n_known: int) -> int:
+    """How many steps learn from so many known anomalies."""
+    return min(MOST_STEPS, round(STEPS_OF_ONE * math.sqrt(n_known)))
+
+
+def seconds_to_tune(encoder: Encoder, texts: Sequence[str], n_known: int) -> float:
     """About how long the encoder would be tuned on some of these texts, on the processor."""
     from strays.encoders.runtimes.base import usable_cores
 
     config = require_transformer(encoder).config
     tokens = min(LONGEST, 2 + sum(map(len, texts)) / (CHARACTERS_OF_TOKEN * len(texts)))
-    passes = TO_LEARN + TO_LOOK_AT * min(len(texts), MOST_NORMAL + MOST_KNOWN)
+    n_known = min(n_known, MOST_KNOWN)
+    learnt = (2 * steps_for(n_known // 2) + steps_for(n_known)) * 2 * HALF_BATCH
+    passes = TO_LEARN * learnt + TO_LOOK_AT * min(len(texts), MOST_NORMAL + MOST_KNOWN)
     operations = 24 * tokens * passes * config.num_hidden_layers * config.hidden_size**2
     return operations / (OPERATIONS_PER_SECOND * usable_cores())
 
@@ -156,7 +168,8 @@ def tune_encoder(
         if not used_share:
             tell.next()(1, 1)
             return encoder, found, None
-        updates = work.learnt(np.arange(len(used)), tell.next()).scaled(used_share)
+        learnt = work.learnt(np.arange(len(used)), tell.next()).scaled(used_share)
+        updates = LowRankUpdates(learnt, text_hashes([texts[i] for i in used.tolist()]))
     return trainable.updated(updates), found, held_out
 
 
@@ -186,7 +199,9 @@ class _Work:
         """What the encoder learns from some of the texts."""
         from strays.model.tuning_steps import tune
 
-        tune(self.bert, self.states, of[self.y[of] >= 0], of[self.y[of] < 0], seed=self.seed, progress=progress)
+        normal, known = of[self.y[of] >= 0], of[self.y[of] < 0]
+        steps, seed = steps_for(len(known)), self.seed
+        tune(self.bert, self.states, normal, known, steps=steps, half_batch=HALF_BATCH, seed=seed, progress=progress)
         return self.bert.updates()
 
     def judged(self, of: np.ndarray, by: np.ndarray, tell: _Stages) -> np.ndarray:

@@ -26,7 +26,7 @@ from strays.encoders.base import Progress
 from strays.encoders.trainable_bert import States, TrainableBert
 
 # Chosen on dev splits; see benchmarks/LOG.md.
-STEPS, RATE, HEAD_RATE, HALF_BATCH, DECAY, SHARPNESS = 120, 1.5e-3, 1e-2, 16, 0.01, 10.0
+RATE, HEAD_RATE, DECAY, SHARPNESS = 1.5e-3, 1e-2, 0.01, 10.0
 WARM_UP, LARGEST_GRADIENT = 0.1, 1.0
 OBJECTIVE = ("cross-entropy", "hypersphere", "contrastive")
 # The weight of a known anomaly in bc-loss; that of a normal text is 1.
@@ -47,10 +47,15 @@ def tune(
     normal: np.ndarray,
     known: np.ndarray,
     *,
+    steps: int,
+    half_batch: int,
     seed: int,
     progress: Progress | None = None,
 ) -> None:
-    """Let a BERT learn, from its beginning, from the rows `normal` and the known anomalies `known` of some texts."""
+    """Let a BERT learn, from its beginning, from the rows `normal` and the known anomalies `known` of some texts.
+
+    Each of `steps` sees `half_batch` of either.
+    """
     bert.begin(seed)
     rng = np.random.default_rng(seed)
     head = _Head(
@@ -61,13 +66,13 @@ def tune(
         [{"params": bert.parameters, "lr": RATE}, {"params": [*head], "lr": HEAD_RATE}], weight_decay=DECAY
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min(1.0, (step + 1) / (WARM_UP * STEPS)) * (1 - step / STEPS)
+        optimizer, lambda step: min(1.0, (step + 1) / (WARM_UP * steps)) * (1 - step / steps)
     )
     normals, anomalies = _in_turn(normal, rng), _in_turn(known, rng)
-    y = torch.ones(2 * HALF_BATCH, device=bert.device)
-    y[HALF_BATCH:] = -1
-    for step in range(STEPS):
-        rows = np.array([next(source) for source in (normals, anomalies) for _ in range(HALF_BATCH)])
+    y = torch.ones(2 * half_batch, device=bert.device)
+    y[half_batch:] = -1
+    for step in range(steps):
+        rows = np.array([next(source) for source in (normals, anomalies) for _ in range(half_batch)])
         optimizer.zero_grad()
         z = bert.embeddings(states.take(rows))
         sum(OBJECTIVES[name](z, y, head) / len(OBJECTIVE) for name in OBJECTIVE).backward()
@@ -75,7 +80,7 @@ def tune(
         optimizer.step()
         schedule.step()
         if progress:
-            progress(step + 1, STEPS)
+            progress(step + 1, steps)
 
 
 def _in_turn(rows: np.ndarray, rng: np.random.Generator) -> Iterator[int]:

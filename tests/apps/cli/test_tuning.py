@@ -63,9 +63,7 @@ def test_without_the_extra_nothing_is_done(
 def test_what_came_of_it_is_said(
     labelled: Path, tiny_bert: Path, strays: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from strays.model import tuning_steps
-
-    monkeypatch.setattr(tuning_steps, "STEPS", 3)
+    monkeypatch.setattr(tuning, "MOST_STEPS", 3)
     given = ("--label-column", "label", "--encoder", tiny_bert, "--tune")
     monkeypatch.setattr(tuning, "chosen", lambda above: 0.0)
     ran = strays("fit", labelled, "--model", tmp_path / "plain", *given)

@@ -45,7 +45,7 @@ class QuickLearner(Learner):
             if label == "anomaly":
                 score[place + 1 : place + 2] += 2
         p = 1 - score / (1 + score.max())
-        return Ranking(self.model, score, p, p < 0.1, sum(x is not None for x in labels), 0.0)
+        return Ranking(self.model, score, p, p < 0.1, None, sum(x is not None for x in labels), 0.0)
 
 
 @cache

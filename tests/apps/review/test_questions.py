@@ -12,10 +12,16 @@ from strays.apps.review.questions import PRIOR, WHY, Question, choose_questions,
 
 
 def ask(
-    scores: np.ndarray, y: np.ndarray, n: int, answers: list, seed: int = 0, X: np.ndarray | None = None
+    scores: np.ndarray,
+    y: np.ndarray,
+    n: int,
+    answers: list,
+    seed: int = 0,
+    X: np.ndarray | None = None,
+    form: np.ndarray | None = None,
 ) -> list[Question]:
     X = np.random.default_rng(5).normal(size=(len(scores), 4)) if X is None else X
-    return choose_questions(scores, X, y, y == 0, n, answers=answers, rng=np.random.default_rng(seed))
+    return choose_questions(scores, X, y, y == 0, n, answers=answers, rng=np.random.default_rng(seed), form=form)
 
 
 def always(kind: str) -> list[tuple[str, bool]]:
@@ -55,6 +61,25 @@ def test_different_looks_among_the_oddest_alone(monkeypatch: pytest.MonkeyPatch)
     found = ask(np.array([4.0, 3, 2, 1]), y, 3, always("different"), X=X)
     assert [a.place for a in found] == [2, 1, 3]
     assert found[2].why == "odd"  # none of the pool was left
+
+
+def test_a_group_is_a_close_one_of_unusual_form_that_nothing_judged_is_part_of() -> None:
+    rng = np.random.default_rng(0)
+    X = 9 * rng.normal(size=(300, 8))
+    closest, close, usual = np.arange(15), np.arange(20, 35), np.arange(40, 60)
+    for group, width in ((closest, 0.1), (close, 0.2), (usual, 0.01)):
+        X[group] = X[group[0]] + width * rng.normal(size=(len(group), 8))
+    form = np.where(np.isin(np.arange(300), usual), 0.0, rng.random(300))
+    form[closest] += 1
+    form[close] += 1
+    scores, y = rng.normal(size=300), np.zeros(300, dtype=int)
+    found = ask(scores, y, 3, always("group"), X=X, form=form)
+    assert [question.why for question in found[:2]] == ["group"] * 2
+    assert [found[0].place in closest, found[1].place in close] == [True, True]
+    assert found[2].place not in np.r_[closest, close]
+    y[closest[3]] = 1  # they are normal
+    assert ask(scores, y, 1, always("group"), X=X, form=form)[0].place in close
+    assert ask(scores, y, 1, always("group"), X=X)[0].why == "odd"  # no form is known
 
 
 def test_what_finds_is_asked_more_often() -> None:

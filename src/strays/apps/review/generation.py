@@ -50,5 +50,6 @@ class Generation:
             answers=[(judgement.why or "", verdict == "anomaly") for judgement, verdict in verdicts.answers],
             rng=np.random.default_rng([learner.random_state, verdicts.history.last]),
             later=near_copies(score, verdicts.is_open, verdicts.y != self.y) if copies_tie else None,
+            form=self.ranking.unusual_form,
         )
         return replace(self, questions=questions, why={question.place: question.why for question in questions})

@@ -16,6 +16,7 @@ from strays.model import TextOutlierDetector
 from strays.model.calibration import DEFAULT_THRESHOLD
 from strays.model.examples import Examples
 from strays.model.labels import WORD
+from strays.model.text_scorer import with_form
 
 # Rows the default detector compares with at the desk: half of what it takes elsewhere, so that refits are quick.
 MEMORY = 2048
@@ -23,12 +24,16 @@ MEMORY = 2048
 
 @dataclass(frozen=True)
 class Ranking:
-    """What a model says of every text of the corpus, in its order, and how many labels it has learnt from."""
+    """What a model says of every text of the corpus, in its order, and how many labels it has learnt from.
+
+    `unusual_form` is how much of a score the form makes; None where it does not count.
+    """
 
     model: TextOutlierDetector
     anomaly_score: np.ndarray
     p_value: np.ndarray
     flagged: np.ndarray
+    unusual_form: np.ndarray | None
     n_labels: int
     seconds: float
 
@@ -108,10 +113,11 @@ class Learner:
         # The desk ranks: that few texts are too few to flag any need not be said after every few verdicts.
         return model.fit(texts, labels, searched=searched, embeddings=X, threshold=DEFAULT_THRESHOLD)
 
-    @staticmethod
-    def _ranked(model: TextOutlierDetector, scores: np.ndarray, n_labels: int, start: float) -> Ranking:
-        judged = model.flag(scores)
-        return Ranking(model, scores, judged.p_value, judged.flagged, n_labels, time.perf_counter() - start)
+    def _ranked(self, model: TextOutlierDetector, scores: np.ndarray, n_labels: int, start: float) -> Ranking:
+        judged, form = model.flag(scores), None
+        if model.form_ is not None:
+            form = model.detector_.form_shares(with_form(model.form_, self.texts, self.X))[0].sum(axis=1)
+        return Ranking(model, scores, judged.p_value, judged.flagged, form, n_labels, time.perf_counter() - start)
 
 
 def _besides(examples: Examples, texts: set[str]) -> Examples:

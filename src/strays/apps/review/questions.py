@@ -1,10 +1,12 @@
 """Which texts to ask a person about next, and why each.
 
-There are three kinds of questions, of which none is the best everywhere:
+There are four kinds of questions, of which none is the best everywhere:
 
     odd        the highest score: finds anomalies as long as the model knows what to look for
     unsure     the score midway between those of the normals and of the anomalies judged so far: shows where to stop
     different  of the odd ones, the text farthest from all that was judged: finds what the model does not know of
+    group      of the texts of an unusual form, one whose nearest neighbours among these are closest, away from all that
+               was judged: finds anomalies that vouch for each other, such as messages made from a template
 
 Each kind is asked as often as it is likely to be the one that finds most: its chance of a hit is drawn from a Beta
 distribution of its hits and misses so far, and the highest draw asks (Thompson sampling; Thompson 1933). Where the
@@ -23,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strays.detectors.kernel_ridge import squared_distances
 from strays.detectors.sampling import evenly
 from strays.jobs.alike import first_of_tied
 
@@ -31,14 +34,17 @@ WHY = {
     "odd": "among the oddest that nobody has judged",
     "unsure": "between what was called normal and what was called an anomaly",
     "different": "odd, and unlike all that has been judged so far",
+    "group": "one of a close group of texts of an unusual form",
 }
 # Hits and misses that each kind starts with, and how many answers ago one counts half; chosen on dev corpora, after an
 # earlier choice had been seen on some test piles; see benchmarks/LOG.md.
-PRIOR = {"odd": (4, 4), "unsure": (1, 19), "different": (1, 19)}
+PRIOR = {"odd": (4, 4), "unsure": (1, 19), "different": (1, 19), "group": (1, 19)}
 HALF_LIFE = 40
 # `different` looks among this many of the oddest open texts, and this share of all; away from at most this many judged
 # ones.
 POOL, POOL_SHARE, MOST_JUDGED = 500, 1 / 7, 2000
+# How closely a text lies in a group is told by so many neighbours; a judged text among so many is one of the group.
+N_ALIKE, N_GROUP = 5, 20
 
 
 @dataclass(frozen=True)
@@ -65,12 +71,14 @@ def choose_questions(
     answers: Sequence[tuple[str, bool]],
     rng: np.random.Generator,
     later: np.ndarray | None = None,
+    form: np.ndarray | None = None,
 ) -> list[Question]:
     """The next n texts to ask about, in the order to ask in.
 
     `scores` and embeddings `X` are of all texts; `y` is what people said (+1 normal, -1 anomaly, 0 nothing); `open_`
     says which texts may be asked about; `answers` are the kinds of the questions so far, oldest first, and whether each
-    found an anomaly; `later` says which are asked about only where no others are left.
+    found an anomaly; `later` says which are asked about only where no others are left; `form` is how unusual the form
+    of each text is, where that is known.
     """
     rows = np.flatnonzero(open_)
     by_score = rows[np.argsort(-scores[rows], kind="stable")]
@@ -79,18 +87,22 @@ def choose_questions(
     by_edge = by_score[np.argsort(np.abs(scores[by_score] - _edge(scores, y)), kind="stable")]
     next_of = {"odd": iter(by_score), "unsure": iter(by_edge)}
     pool = min(POOL, math.ceil(POOL_SHARE * len(by_score)))
-    away = _Away(X, by_score[:pool], evenly(np.flatnonzero(y), MOST_JUDGED))
+    judged = evenly(np.flatnonzero(y), MOST_JUDGED)
+    away = _Away(X, by_score[:pool], judged)
+    by_form = by_score[:0] if form is None else by_score[np.argsort(-form[by_score], kind="stable")]
+    groups = _Groups(X, by_form[:pool], judged)
     chances = _chances(answers)
     asked: dict[int, str] = {}
     while len(asked) < min(n, len(by_score)):
         draws = {kind: rng.beta(*hits_and_misses) for kind, hits_and_misses in chances.items()}
         kind = max(draws, key=lambda kind: draws[kind])
-        row = away.farthest() if kind == "different" else None
+        row = away.farthest() if kind == "different" else groups.closest() if kind == "group" else None
         if row is None:
-            kind = "odd" if kind == "different" else kind
+            kind = kind if kind in next_of else "odd"
             row = next(int(row) for row in next_of[kind] if row not in asked)
         asked[row] = kind
         away.add(row)
+        groups.add(row)
     asked |= dict.fromkeys(waiting[: n - len(asked)].tolist(), "odd")
     return [Question(row, kind) for row, kind in asked.items()]
 
@@ -125,16 +137,14 @@ def _edge(scores: np.ndarray, y: np.ndarray) -> float:
 
 
 class _Away:
-    """How far some candidates are from all that was judged or is about to be asked."""
+    """How far, squared, some candidates are from all that was judged or is about to be asked."""
 
     def __init__(self, X: np.ndarray, candidates: np.ndarray, judged: np.ndarray) -> None:
         self.X = X
         self.candidates = candidates
         self.distance = np.full(len(candidates), np.inf)
         if len(candidates) and len(judged):
-            near, far = X[candidates], X[judged]
-            squares = (near**2).sum(axis=1)[:, None] + (far**2).sum(axis=1) - 2 * near @ far.T
-            self.distance = squares.min(axis=1).clip(min=0)
+            self.distance = squared_distances(X[candidates], X[judged]).min(axis=1)
 
     def add(self, row: int) -> None:
         apart = ((self.X[self.candidates] - self.X[row]) ** 2).sum(axis=1)
@@ -146,3 +156,23 @@ class _Away:
         if self.distance.max(initial=-1) < 0:
             return None
         return int(self.candidates[self.distance.argmax()])
+
+
+class _Groups(_Away):
+    """How close some candidates are to those among them that are most like them."""
+
+    def __init__(self, X: np.ndarray, candidates: np.ndarray, judged: np.ndarray) -> None:
+        super().__init__(X, candidates, judged)
+        self.width = self.reach = np.full(len(candidates), np.inf)
+        if len(candidates) > N_GROUP:
+            squares = squared_distances(X[candidates], X[candidates])
+            np.fill_diagonal(squares, np.inf)
+            nearest = np.partition(squares, (N_ALIKE - 1, N_GROUP - 1), axis=1)
+            self.width, self.reach = nearest[:, :N_ALIKE].mean(axis=1), nearest[:, N_GROUP - 1]
+
+    def closest(self) -> int | None:
+        """The candidate in the closest group that nothing judged is part of; None where there is none."""
+        width = np.where(self.distance > self.reach, self.width, np.inf)
+        if not np.isfinite(width).any():
+            return None
+        return int(self.candidates[width.argmin()])
