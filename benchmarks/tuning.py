@@ -5,7 +5,8 @@
 
 A cell is a corpus, a number of known anomalies beside 3,000 presumed normal texts, and a seed. Known are half of the
 kinds of anomalies, equally often, and fresh ones of these and of the others are ranked among fresh normals; or, with
-300 known, all kinds as they come (`kinds` is "all"). Average precision is that of a test set with 5 % anomalies, `ap20`
+300 known, all kinds as they come (`kinds` is "all"); with 100, once more with 8 % of the presumed normal texts hidden
+anomalies of the same kinds (`pollution`). Average precision is that of a test set with 5 % anomalies, `ap20`
 with 20 %. Appends to results/tuning.jsonl, or with --choose to results/tuning_choice.jsonl; finished cells are skipped.
 """
 
@@ -36,17 +37,22 @@ from strays.studies.protocol import FewLabels, few_labels
 from strays.studies.rows import Row, RowFile
 
 KNOWN = (30, 100, 300)
-# What --choose tries: constants of tuning, tuning_steps and trainable_bert that differ from those in use.
+# The share of hidden anomalies, and the number of known ones that it is tried with.
+HIDDEN, WITH_HIDDEN = 0.08, 100
+# What --choose tries: constants of tuning, tuning_steps and trainable_bert that differ from those in use. The older
+# ways all take 120 steps, whatever is known.
+ALWAYS_120 = {"STEPS_OF_ONE": 120}
 CHOICES: dict[str, dict[str, Any]] = {
     "in use": {},
-    "without contrastive": {"OBJECTIVE": ("cross-entropy", "hypersphere")},
-    "cross-entropy and contrastive": {"OBJECTIVE": ("cross-entropy", "contrastive")},
-    "cross-entropy": {"OBJECTIVE": ("cross-entropy",)},
-    "bc-loss": {"OBJECTIVE": ("bc-loss",)},
-    "a third of the rate": {"RATE": 5e-4},
-    "120 steps": {"STEPS_OF_ONE": 120},
-    "at most 40 steps": {"MOST_STEPS": 40},
-    "two thirds fixed, without contrastive": {"OBJECTIVE": ("cross-entropy", "hypersphere"), "FIXED": 2 / 3},
+    "40 steps": {"STEPS_OF_ONE": 40, "MOST_STEPS": 40},
+    "120 steps": ALWAYS_120,
+    "without contrastive": ALWAYS_120 | {"OBJECTIVE": ("cross-entropy", "hypersphere")},
+    "cross-entropy and contrastive": ALWAYS_120 | {"OBJECTIVE": ("cross-entropy", "contrastive")},
+    "cross-entropy": ALWAYS_120 | {"OBJECTIVE": ("cross-entropy",)},
+    "bc-loss": ALWAYS_120 | {"OBJECTIVE": ("bc-loss",)},
+    "a third of the rate": ALWAYS_120 | {"RATE": 5e-4},
+    "two thirds fixed, without contrastive": ALWAYS_120
+    | {"OBJECTIVE": ("cross-entropy", "hypersphere"), "FIXED": 2 / 3},
 }
 # How many texts it looks at: presumed normal ones, and fresh ones of each label.
 TO_CHOOSE: dict[str, Any] = {"most_normals": 1500, "most_tested": (500, 250)}
@@ -69,19 +75,21 @@ def run(
     corpus: LabelledCorpus, encoder: str, file: RowFile, known: Sequence[int], seeds: int, choose: bool = False
 ) -> None:
     """Measure all cells of one corpus that have no rows yet."""
-    done = {(row["corpus"], row["kinds"], row["known"], row["seed"]) for row in file.read()}
+    done = {(row["corpus"], row["kinds"], row["known"], row["pollution"], row["seed"]) for row in file.read()}
     split = "dev" if choose else "test"
     for seed in range(seeds):
-        for n, kinds in [(max(known), "all"), *((n, "half") for n in known)]:
-            if (corpus.name, kinds, n, seed) in done or (kinds == "all" and len(corpus.kinds) == 1):
+        hidden = [(n, "half", HIDDEN) for n in known if n == WITH_HIDDEN and not choose]
+        for n, kinds, pollution in [(max(known), "all", 0.0), *((n, "half", 0.0) for n in known), *hidden]:
+            if (corpus.name, kinds, n, pollution, seed) in done or (kinds == "all" and len(corpus.kinds) == 1):
                 continue
             try:
                 sizes = TO_CHOOSE if choose else {}
-                draw = few_labels(corpus, n, 0.0, seed, test=split, all_kinds=kinds == "all", **sizes)
+                draw = few_labels(corpus, n, pollution, seed, test=split, all_kinds=kinds == "all", **sizes)
             except DataError as error:
                 print(f"left out: {error}")
                 continue
-            cell: Row = {"corpus": corpus.name, "kinds": kinds, "known": n, "seed": seed, "split": split}
+            cell: Row = {"corpus": corpus.name, "kinds": kinds, "known": n, "pollution": pollution, "seed": seed}
+            cell["split"] = split
             for row in (other_ways if choose else measured)(corpus, draw, encoder, seed):
                 file.append(cell | row)
             print(cell, flush=True)
