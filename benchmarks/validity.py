@@ -1,12 +1,13 @@
 """Are there as few false alarms as promised? Models fitted on n texts, judged on normal texts they never saw.
 
     python -m benchmarks.validity --data DIR [--corpora NAME ...] [--sizes 60 ...] [--encoder 5.3=FOLDER]
+    python -m benchmarks.validity --data DIR --tuned       with an encoder that has learnt from labels
 
 For every corpus, n from 60 to 12,000, without labels, with 10 known anomalies, with 4 % of anomalies nobody has
 labelled, and with 30 % of the texts copies of others: fit the whole model (`auto`, calibration and all) on several
 draws, and count how many fresh normal texts have a p-value of at most 0.1, 1, 5 and 10 %. Where texts are repeated,
-30 % of those judged are copies of texts the model was fitted on. Appends to results/validity.jsonl; finished rows are
-skipped.
+30 % of those judged are copies of texts the model was fitted on. With --tuned, the encoder learns from 100 known
+anomalies beside 2,000 texts first. Appends to results/validity.jsonl; finished rows are skipped.
 
 A promise of a with m held-out texts allows floor(a (m + 1)) / (m + 1). Each draw's rate varies by chance, like a beta
 variable for the held-out texts and a binomial one for those judged; `error` is that deviation for the mean of draws.
@@ -33,6 +34,9 @@ RATES = (0.001, 0.01, 0.05, 0.1)
 SIZES = {60: 20, 200: 10, 600: 4, 2000: 2, 12_000: 2}
 JUDGED = 3000
 KNOWN, HIDDEN, REPEATED = 10, 0.04, 0.3
+CASES = ("unlabelled", "known", "polluted", "repeated")
+# Where tuning is used, so that it could spoil the p-values.
+TUNED, TUNED_ON, TUNED_SIZE, TUNED_KNOWN = "tuned", ("csabstruct", "5.2-rct", "polarity"), 2000, 100
 
 
 class Kept:
@@ -50,8 +54,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_corpus_options(parser)
     parser.add_argument("--sizes", type=int, nargs="*", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--tuned", action="store_true", help="the case `tuned` alone; needs the extra torch")
     parser.add_argument("--out", default=RESULTS / "validity.jsonl", type=Path)
     options = parser.parse_args()
+    if options.tuned:
+        options.corpora, options.sizes = TUNED_ON, [TUNED_SIZE]
     file = RowFile(options.out)
     done = {(row["corpus"], row["n"], row["case"]) for row in file.read()}
     for name, encoder in encoders_of(parser, options).items():
@@ -60,7 +67,7 @@ def main() -> None:
         X = embed(corpus, [*normals, *anomalies], load_encoder(encoder, precision="full"))
         for wanted, draws in ((n, SIZES[n]) for n in options.sizes):
             n = min(wanted, len(normals) - max(200, len(normals) // 5))
-            for case in ("unlabelled", "known", "polluted", "repeated"):
+            for case in (TUNED,) if options.tuned else CASES:
                 if (name, n, case) in done:
                     continue
                 done.add((name, n, case))
@@ -82,6 +89,7 @@ def realised(
 ) -> dict[str, object]:
     """The mean share of fresh normals at or below each rate, with what was allowed and the error of chance."""
     rates: list[list[float]] = []
+    shares: list[float] = []
     for seed in range(draws):
         rng = np.random.default_rng(seed)
         order = rng.permutation(normals)
@@ -91,12 +99,14 @@ def realised(
             seen = np.r_[once, rng.choice(once, n - len(once))]
             fresh = np.r_[fresh, rng.choice(once, round(REPEATED / (1 - REPEATED) * len(fresh)))]
         others = rng.permutation(anomalies)
-        extra = {"unlabelled": 0, "known": KNOWN, "polluted": round(HIDDEN * n), "repeated": 0}[case]
+        extra = {"known": KNOWN, "polluted": round(HIDDEN * n), TUNED: TUNED_KNOWN}.get(case, 0)
         rows = np.r_[seen, others[:extra]]
-        labels = [None] * n + ["anomaly" if case == "known" else None] * extra
-        model = TextOutlierDetector(Kept(texts, X), keep_examples=0, random_state=seed)
+        labels = [None] * n + ["anomaly" if case in ("known", TUNED) else None] * extra
+        encoder = load_encoder("default") if case == TUNED else Kept(texts, X)
+        model = TextOutlierDetector(encoder, keep_examples=0, tune=case == TUNED, random_state=seed)
         p = model.fit([texts[i] for i in rows], labels).p_value([texts[i] for i in fresh])
         rates.append([float((p <= rate + 1e-12).mean()) for rate in RATES])
+        shares.append(model.tuning_.share if model.tuning_ else 0.0)
     m, judged = model.summary_.n_held_out, len(fresh)
     allowed = [math.floor(rate * (m + 1) + 1e-9) / (m + 1) for rate in RATES]
     errors = [math.sqrt(a * (1 - a) * (1 / (m + 2) + 1 / judged) / draws) for a in allowed]
@@ -108,6 +118,7 @@ def realised(
         "allowed": [round(a, 6) for a in allowed],
         "realised": [round(r, 6) for r in mean],
         "error": [round(e, 6) for e in errors],
+        **({"shares": shares} if case == TUNED else {}),
     }
 
 
