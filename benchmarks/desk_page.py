@@ -21,6 +21,7 @@ NAMES = {
     "5.2-yelp": "Yelp reviews",
     "newsgroups": "newsgroups",
     "banking": "banking questions",
+    "email-160": "mails cut to 160 characters",
 }
 LAST = str(LOOKS[-1])
 

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -55,12 +56,19 @@ CORPORA = (
 PILE, FRESH, FEWEST_FRESH, FEWEST = 1000, 300, 100, 250
 MIXED, OF_ONE_KIND, DAMAGED = 0.02, 0.05, 0.02
 ALL_BUT = "all but "
+
+
+def always(share: float) -> tuple[float, float]:
+    """An AGREEMENT by which the second distance counts so much, however far the distances agree."""
+    return -1e6, 1e6 / share - 1e6
+
+
 # What --choose looks at, in which module; what is measured counts by these weights.
-GRID = {
-    "PREFERRED_SECOND": (mixture, (0.0, 0.125, 0.25, 0.5, 1.0)),
-    "RARITY": (form_part, (0.0, 0.25, 0.5, 0.75)),
-    "TAIL": (form_part, (0.0, 0.2, 0.4, 0.6)),
-    "MANY": (form_part, (0.001, 60.0, 90.0, 120.0)),
+GRID: dict[str, tuple[ModuleType, tuple[Any, ...]]] = {
+    "AGREEMENT": (mixture, (always(1e-6), always(0.25), always(0.5), always(1), (0.4, 0.8), (0.5, 0.7), (0.5, 0.9))),
+    "RARITY": (form_part, (0.0, 0.5, 0.75)),
+    "TAIL": (form_part, (0.0, 0.4, 0.6)),
+    "MANY": (form_part, (0.001, 60.0, 90.0)),
 }
 WEIGHTS = {"auc": 1.0, "ap": 0.25, "damaged": 0.125}
 
@@ -278,7 +286,7 @@ def by_corpus(rows: Sequence[Row], metric: str, *, damaged: bool) -> dict[str, f
 # ---- choosing --------------------------------------------------------------------------------------------------------
 
 
-def with_constants(cell: Cell) -> Iterator[tuple[dict[str, float], list[Row]]]:
+def with_constants(cell: Cell) -> Iterator[tuple[dict[str, Any], list[Row]]]:
     """Every choice of the constants, and the rows it gives; copies are taken for what they are themselves."""
     reader = read_form(cell.pile.texts, cell.pile.X, np.zeros(len(cell.pile.texts)))
     detector = AutoDetector().fit(cell.pile.X)
@@ -301,9 +309,9 @@ def with_constants(cell: Cell) -> Iterator[tuple[dict[str, float], list[Row]]]:
         yield constants, [named | {"ranked": what} | dict(quality(*pair)) for what, pair in pairs.items()]
 
 
-def choose(measured: Sequence[tuple[dict[str, float], list[Row]]]) -> None:
+def choose(measured: Sequence[tuple[dict[str, Any], list[Row]]]) -> None:
     """Write the best constants on all corpora but one, for each, and on all."""
-    rows: dict[tuple[float, ...], list[Row]] = defaultdict(list)
+    rows: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for constants, found in measured:
         rows[tuple(constants.values())] += found
     figures = {
@@ -316,10 +324,10 @@ def choose(measured: Sequence[tuple[dict[str, float], list[Row]]]) -> None:
     }
     corpora = sorted(next(iter(figures.values()))["auc"])
 
-    def best_on(some: Sequence[str]) -> tuple[float, ...]:
+    def best_on(some: Sequence[str]) -> tuple[Any, ...]:
         return max(figures, key=lambda v: sum(WEIGHTS[m] * np.mean([figures[v][m][c] for c in some]) for m in WEIGHTS))
 
-    def entry(values: tuple[float, ...], some: Sequence[str]) -> dict[str, Any]:
+    def entry(values: tuple[Any, ...], some: Sequence[str]) -> dict[str, Any]:
         return {
             "constants": dict(zip(GRID, values, strict=True)),
             **{metric: round(float(np.mean([figures[values][metric][c] for c in some])), 2) for metric in WEIGHTS},
@@ -327,7 +335,7 @@ def choose(measured: Sequence[tuple[dict[str, float], list[Row]]]) -> None:
 
     left_out = {corpus: entry(best_on([c for c in corpora if c != corpus]), [corpus]) for corpus in corpora}
     now = tuple(getattr(module, name) for name, (module, _) in GRID.items())
-    none = next(values for values in figures if values[:3] == (mixture.PREFERRED_SECOND, 0.0, 0.0))
+    none = next(values for values in figures if values[:3] == (mixture.AGREEMENT, 0.0, 0.0))
     mean = {metric: round(float(np.mean([of[metric] for of in left_out.values()])), 2) for metric in WEIGHTS}
     result = {
         "left_out": left_out,

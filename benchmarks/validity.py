@@ -16,7 +16,6 @@ variable for the held-out texts and a binomial one for those judged; `error` is 
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,7 +23,7 @@ import numpy as np
 
 from benchmarks.common import RESULTS, add_corpus_options, encoders_of
 from strays import TextOutlierDetector
-from strays.encoders import load_encoder
+from strays.encoders import Encoder, load_encoder
 from strays.studies.corpora import LabelledCorpus, data_folder, load_corpus
 from strays.studies.embeddings import embed
 from strays.studies.rows import RowFile
@@ -58,13 +57,18 @@ def main() -> None:
     parser.add_argument("--out", default=RESULTS / "validity.jsonl", type=Path)
     options = parser.parse_args()
     if options.tuned:
-        options.corpora, options.sizes = TUNED_ON, [TUNED_SIZE]
+        options.corpora = [name for name in TUNED_ON if name in options.corpora]
+        options.sizes = [TUNED_SIZE]
     file = RowFile(options.out)
     done = {(row["corpus"], row["n"], row["case"]) for row in file.read()}
     for name, encoder in encoders_of(parser, options).items():
         corpus = load_corpus(name, data_folder(options.data))
         normals, anomalies = drawable(corpus)
-        X = embed(corpus, [*normals, *anomalies], load_encoder(encoder, precision="full"))
+        if options.tuned:
+            used: Encoder = load_encoder(encoder)
+        else:
+            X = embed(corpus, [*normals, *anomalies], load_encoder(encoder, precision="full"))
+            used = Kept(corpus.texts, X)
         for wanted, draws in ((n, SIZES[n]) for n in options.sizes):
             n = min(wanted, len(normals) - max(200, len(normals) // 5))
             for case in (TUNED,) if options.tuned else CASES:
@@ -72,7 +76,7 @@ def main() -> None:
                     continue
                 done.add((name, n, case))
                 row = {"corpus": name, "encoder": Path(encoder).name, "n": n, "case": case, "draws": draws}
-                file.append(row | realised(corpus.texts, X, normals, anomalies, n, case, draws))
+                file.append(row | realised(corpus.texts, used, normals, anomalies, n, case, draws))
                 print(file.read()[-1], flush=True)
 
 
@@ -85,10 +89,11 @@ def drawable(corpus: LabelledCorpus, most: int = 16_000) -> tuple[np.ndarray, np
 
 
 def realised(
-    texts: Sequence[str], X: np.ndarray, normals: np.ndarray, anomalies: np.ndarray, n: int, case: str, draws: int
+    texts: Sequence[str], encoder: Encoder, normals: np.ndarray, anomalies: np.ndarray, n: int, case: str, draws: int
 ) -> dict[str, object]:
     """The mean share of fresh normals at or below each rate, with what was allowed and the error of chance."""
     rates: list[list[float]] = []
+    held_out: list[int] = []
     shares: list[float] = []
     for seed in range(draws):
         rng = np.random.default_rng(seed)
@@ -102,23 +107,25 @@ def realised(
         extra = {"known": KNOWN, "polluted": round(HIDDEN * n), TUNED: TUNED_KNOWN}.get(case, 0)
         rows = np.r_[seen, others[:extra]]
         labels = [None] * n + ["anomaly" if case in ("known", TUNED) else None] * extra
-        encoder = load_encoder("default") if case == TUNED else Kept(texts, X)
         model = TextOutlierDetector(encoder, keep_examples=0, tune=case == TUNED, random_state=seed)
         p = model.fit([texts[i] for i in rows], labels).p_value([texts[i] for i in fresh])
         rates.append([float((p <= rate + 1e-12).mean()) for rate in RATES])
+        held_out.append(model.summary_.n_held_out)
         shares.append(model.tuning_.share if model.tuning_ else 0.0)
-    m, judged = model.summary_.n_held_out, len(fresh)
-    allowed = [math.floor(rate * (m + 1) + 1e-9) / (m + 1) for rate in RATES]
-    errors = [math.sqrt(a * (1 - a) * (1 / (m + 2) + 1 / judged) / draws) for a in allowed]
-    mean = np.mean(rates, axis=0).tolist()
+    judged, mean = len(fresh), np.mean(rates, axis=0).tolist()
+    # Of each draw, as tuned models hold out fewer texts than others.
+    m = np.array(held_out)[:, None]
+    a = np.floor(np.array(RATES) * (m + 1) + 1e-9) / (m + 1)
+    allowed = a.mean(axis=0).tolist()
+    errors = np.sqrt((a * (1 - a) * (1 / (m + 2) + 1 / judged)).mean(axis=0) / draws).tolist()
     return {
-        "held_out": m,
+        "held_out": held_out[-1],
         "judged": judged,
         "rates": list(RATES),
         "allowed": [round(a, 6) for a in allowed],
         "realised": [round(r, 6) for r in mean],
         "error": [round(e, 6) for e in errors],
-        **({"shares": shares} if case == TUNED else {}),
+        **({"shares": shares, "held_out": held_out} if case == TUNED else {}),
     }
 
 

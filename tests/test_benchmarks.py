@@ -74,7 +74,7 @@ def test_every_method_can_be_measured() -> None:
 def test_realised_rates_are_near_the_promise_where_normals_are_alike() -> None:
     X = np.random.default_rng(1).normal(size=(700, 6))
     texts = [f"text {i}" for i in range(700)]
-    found = validity.realised(texts, X, np.arange(600), np.arange(600, 700), 100, "known", 4)
+    found = validity.realised(texts, validity.Kept(texts, X), np.arange(600), np.arange(600, 700), 100, "known", 4)
     assert found["held_out"] == 100
     assert found["allowed"] == pytest.approx([0, 1 / 101, 5 / 101, 10 / 101], abs=1e-6)
     assert found["realised"][0] == 0
@@ -500,7 +500,7 @@ def test_a_choice_without_form_is_the_detector_without_form() -> None:
     measured = list(no_labels.measure(cell))
     assert [row["ranked"] for row in measured] == ["other kinds", "the pile"]
     choices = list(no_labels.with_constants(cell))
-    in_use = [pair for pair in choices if pair[0]["PREFERRED_SECOND"] == mixture.PREFERRED_SECOND]
+    in_use = [pair for pair in choices if pair[0]["AGREEMENT"] == mixture.AGREEMENT]
     none = [found for constants, found in in_use if constants["RARITY"] == constants["TAIL"] == 0]
     assert none
     for found in none:

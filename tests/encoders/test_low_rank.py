@@ -30,7 +30,7 @@ def updates(tiny_bert: Path) -> LowRankUpdates:
         down, up = rng.normal(size=(4, inputs)), rng.normal(size=(outputs, 4))
         return LowRank(down.astype(np.float32), up.astype(np.float32))
 
-    return LowRankUpdates({name: one(name) for name in (INNER, QUERY)})
+    return LowRankUpdates({name: one(name) for name in (INNER, QUERY)}, np.array([2**63, 3, 3], dtype=np.uint64))
 
 
 def load(folder: Path, **options: object) -> TransformerEncoder:
@@ -97,12 +97,15 @@ def test_a_copy_in_another_process_has_them(tiny_bert: Path, updates: LowRankUpd
 def test_what_is_saved_comes_back(updates: LowRankUpdates) -> None:
     again = LowRankUpdates.from_arrays(updates.to_arrays())
     assert again.digest == updates.digest
+    assert again.scaled(0.5).learnt_from.tolist() == [3, 2**63]
     for name, one in updates.items():
         assert np.array_equal(again[name].down, one.down)
         assert np.array_equal(again[name].up, one.up)
 
 
-@pytest.mark.parametrize("damage", ["kind", "shape", "number", "rank", "half", "name"])
+@pytest.mark.parametrize(
+    "damage", ["kind", "shape", "number", "rank", "half", "name", "texts", "kind of texts", "texts alone"]
+)
 def test_what_is_no_update_is_refused(damage: str, updates: LowRankUpdates) -> None:
     arrays = updates.to_arrays()
     name = f"down/{QUERY}"
@@ -116,6 +119,12 @@ def test_what_is_no_update_is_refused(damage: str, updates: LowRankUpdates) -> N
         arrays[name] = arrays[name][:-1]
     elif damage == "half":
         del arrays[f"up/{QUERY}"]
+    elif damage == "texts":
+        del arrays["learnt_from"]
+    elif damage == "kind of texts":
+        arrays["learnt_from"] = arrays["learnt_from"].astype(np.float64)
+    elif damage == "texts alone":
+        arrays = {"learnt_from": arrays["learnt_from"]}
     else:
         arrays["elsewhere"] = arrays[name]
     with pytest.raises(EncoderError, match="is not one that strays wrote"):

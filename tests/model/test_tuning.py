@@ -133,9 +133,14 @@ def test_a_model_fitted_with_a_tuned_encoder_has_p_values_from_texts_that_it_has
     first.save(tmp_path / "model")
     encoder = TextOutlierDetector.load(tmp_path / "model", cache=False).encoder_
     again = TextOutlierDetector(encoder).fit(texts, labels)
-    assert np.array_equal(again.calibration_.normal_scores, first.calibration_.normal_scores)
+    assert again.summary_.n_held_out == first.summary_.n_held_out
+    once = TextOutlierDetector(encoder, held_out=0.2).fit(texts, labels)
+    assert once.summary_.n_held_out == first.summary_.n_held_out // 2
+    held_out = hold_out(np.array([-(label is not None) for label in labels]), None, 0)
+    scores = once.anomaly_score(np.array(texts)[held_out].tolist())
+    assert np.isin(once.calibration_.normal_scores, scores).all()
     known = np.isin(text_hashes(texts), encoder.updates.learnt_from)  # type: ignore[attr-defined]
-    with pytest.warns(StraysWarning, match="the encoder has learnt from all but 0 of these texts"):
+    with pytest.warns(StraysWarning, match="fewer than 20 normal ones are new to it"):
         TextOutlierDetector(encoder).fit(np.array(texts)[known].tolist(), np.array(labels)[known].tolist())
     others = [f"{text} today" for text in texts]
     assert TextOutlierDetector(encoder).fit(others, labels).summary_.n_folds

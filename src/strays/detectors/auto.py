@@ -315,9 +315,9 @@ class AutoDetector(Detector):
         """The median of each column of the form."""
         return _FEATURES.of(self).form_part.middle
 
-    def form_shares(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What every column of the form adds to the scores of rows, and where a row is low in it: (rows, columns)."""
-        part, form = _FEATURES.of(self).form_part, X[:, self._n_embedded :].astype(np.float32)
+    def form_shares(self, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What every column of the form of rows adds to their scores, and where a row is low in it: (rows, columns)."""
+        part, form = _FEATURES.of(self).form_part, form.astype(np.float32)
         return self.weights_[-1] / self.spread_[-1] * part.shares(form), form < part.middle
 
     # ---- in words ----------------------------------------------------------------------------------------------------

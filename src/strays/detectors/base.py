@@ -104,9 +104,9 @@ class Detector(Estimator, ABC):
         """The columns of a form that adds nothing to a score."""
         return np.empty(0)
 
-    def form_shares(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What every column of the form adds to the scores of rows, and where a row is low in it: (rows, columns)."""
-        return np.empty((len(X), 0)), np.empty((len(X), 0), dtype=bool)
+    def form_shares(self, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What every column of the form of rows adds to their scores, and where a row is low in it: (rows, columns)."""
+        return np.empty((len(form), 0)), np.empty((len(form), 0), dtype=bool)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")

@@ -6,10 +6,17 @@ added to b, f how unusual the form is, which has the right size at c = 1; and th
 Of m known anomalies, left out, a mixture M ranks AUC(M) percent of the normals below them on average. The final weights
 average all mixtures:
 
-    weight of M ~ exp((sqrt(m) AUC(M) - P(M)) / T),  P(M) = a prior that prefers w = 1/2, h+, a near 1/4, l and c near 1
+    weight of M ~ exp((sqrt(m) AUC(M) - P(M)) / T),  P(M) = a prior that prefers w = 1/2, h+, a = A, l and c near 1
 
 so that one known anomaly moves the weights a little and a hundred leave nearly the best mixture (Dalalyan and Tsybakov,
-"Aggregation by Exponential Weighting", 2008). Known anomalies may count differently (found_by_search.py): AUC(M) is a
+"Aggregation by Exponential Weighting", 2008). Without known anomalies a is A, which depends on how far the distances
+agree. With r the correlation of b_1 and b_2 over the normals,
+
+    A = (r - LEAST) / (MOST - LEAST), at least 0 and at most 1,     LEAST, MOST = AGREEMENT
+
+Where normals are of one sort, what is far from the nearest of them is far from the middle, too, and the second distance
+sees through anomalies that have one another for neighbours. Where normals are of several sorts, what lies between these
+would look normal to it. Known anomalies may count differently (found_by_search.py): AUC(M) is a
 weighted mean then, and m the number of equal ones that would say as much, (sum of weights)^2 / sum of their squares.
 """
 
@@ -26,7 +33,7 @@ SECOND_DISTANCE = (0.0, 0.0625, 0.25, 1.0, 4.0, 16.0)
 SECOND_HEAD = (0.1, 0.3, 1.0, 3.0, 10.0)
 HEADS = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 FORM = (0.0, 0.25, 1.0, 4.0)
-PREFERRED, PREFERRED_SECOND = 0.5, 0.25
+PREFERRED, AGREEMENT = 0.5, (0.5, 0.7)
 TEMPERATURE = 4.0
 PRIOR = 3.0
 # Features are of about unit size; a variance below this is that of two or three rows, or of rounding.
@@ -54,10 +61,23 @@ def with_bounded_heads(features: np.ndarray) -> np.ndarray:
 
 
 def distances_alone(normals: np.ndarray) -> np.ndarray:
-    """The weights where no anomaly is known: b_1 + a b_2 with the preferred a, scaled, and f."""
-    b = _scaled(np.array([1, PREFERRED_SECOND, 0, 0, 0, 0, 0]), np.cov(normals, rowvar=False))
+    """The weights where no anomaly is known: b_1 + A b_2, scaled, and f."""
+    covariance = np.cov(normals, rowvar=False)
+    b = _scaled(np.array([1, second_distance(covariance), 0, 0, 0, 0, 0]), covariance)
     b[-1] = 1
     return b
+
+
+def second_distance(covariance: np.ndarray) -> float:
+    """A, from the covariance of the features of normals.
+
+    >>> round(second_distance(np.array([[1.0, 1.2], [1.2, 4.0]])), 6)
+    0.5
+    """
+    spread = np.sqrt(covariance[0, 0] * covariance[1, 1])
+    agreement = covariance[0, 1] / spread if spread > VARIES else 0.0
+    least, most = AGREEMENT
+    return float(np.clip((agreement - least) / (most - least), 0, 1))
 
 
 def mix(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray | None = None) -> Mixture:
@@ -84,6 +104,7 @@ def mix(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray | None = 
 
 def _candidates(covariance: np.ndarray, forms: Sequence[float]) -> Iterator[tuple[np.ndarray, float]]:
     """Every mixture's weights with its penalty; `forms` are the values of c."""
+    preferred = second_distance(covariance)
     for a, c in product(SECOND_DISTANCE, forms):
         b = _scaled(np.array([1, a, 0, 0, 0, 0, 0]), covariance)
         b[-1] = c
@@ -92,7 +113,7 @@ def _candidates(covariance: np.ndarray, forms: Sequence[float]) -> Iterator[tupl
             for bounded in (False, True):
                 h = np.roll(plain, 2) if bounded else plain
                 for w in HEADS:
-                    octaves = 0.1 * (_octaves(second) + _octaves(c)) + 0.5 * _octaves(a / PREFERRED_SECOND)
+                    octaves = 0.1 * (_octaves(second) + _octaves(c)) + 0.5 * _octaves(a, preferred)
                     yield _scaled(b + w * h, covariance), abs(np.log2(w / PREFERRED)) + (not bounded) + octaves
 
 
@@ -102,8 +123,9 @@ def _scaled(weights: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     return weights / np.sqrt(variance) if variance > VARIES else weights
 
 
-def _octaves(ratio: float) -> float:
-    return abs(float(np.log2(max(ratio, 1 / 16))))
+def _octaves(a: float, b: float = 1.0) -> float:
+    """How many octaves lie between two weights; a weight of 0 counts as 1/16."""
+    return abs(float(np.log2(max(a, 1 / 16) / max(b, 1 / 16))))
 
 
 def _auc(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray) -> np.ndarray:

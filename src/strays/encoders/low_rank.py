@@ -76,7 +76,7 @@ class LowRankUpdates(Mapping[str, LowRank]):
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """As plain arrays, for a model's folder."""
-        return self._matrices() | ({LEARNT_FROM: self.learnt_from} if len(self.learnt_from) else {})
+        return self._matrices() | {LEARNT_FROM: self.learnt_from}
 
     def _matrices(self) -> dict[str, np.ndarray]:
         downs = {DOWN + name: one.down for name, one in self.items()}
@@ -85,10 +85,10 @@ class LowRankUpdates(Mapping[str, LowRank]):
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> LowRankUpdates:
         """What to_arrays gave; whether it fits the weights is told when it is applied to them."""
-        learnt_from = arrays.get(LEARNT_FROM, np.empty(0, np.uint64))
-        if learnt_from.dtype != np.uint64 or learnt_from.ndim != 1:
-            raise LoadingError("what texts an encoder has learnt from is not what strays wrote")
-        arrays = {name: array for name, array in arrays.items() if name != LEARNT_FROM}
+        learnt_from = arrays.get(LEARNT_FROM)
+        if learnt_from is None or learnt_from.dtype != np.uint64 or learnt_from.ndim != 1 or len(arrays) < 2:
+            raise LoadingError("an update of the encoder, or what it was learnt from, is not one that strays wrote")
+        arrays = {name: array for name, array in arrays.items() if array is not learnt_from}
         names = [name.removeprefix(DOWN) for name in arrays if name.startswith(DOWN)]
         expected = {place + name for name in names for place in (DOWN, UP)}
         for name, array in arrays.items():

@@ -158,12 +158,11 @@ def explain_texts(
     normal_parts: NormalParts,
     *,
     n_neighbours: int,
-    unusual_form: Callable[[list[str], np.ndarray], list[UnusualForm]],
+    unusual_forms: Callable[[list[str]], list[UnusualForm]],
 ) -> list[Explanation]:
     """Explain texts; `score` gives the embeddings and scores of all their pieces and is called once.
 
-    It is told which are whole texts: of other pieces the form does not count. `unusual_form` is given whole texts with
-    their embeddings.
+    It is told which are whole texts: of other pieces the form does not count. `unusual_forms` is given whole texts.
     """
     if not all(text.strip() for text in texts):
         raise DataError("there is no text to explain; expected one that is not blank")
@@ -174,7 +173,7 @@ def explain_texts(
     ends = np.cumsum([len(part) for part in parts])
     starts = np.r_[0, ends[:-1]]
     X, scores = score([piece for part in parts for piece in part], np.isin(np.arange(ends[-1]), starts))
-    forms = unusual_form(texts, X[starts])
+    forms = unusual_forms(texts)
     found = []
     for text, of, form, first, end in zip(texts, spans, forms, starts, ends, strict=True):
         itself = scores[first : first + 1]

@@ -19,6 +19,7 @@ from strays.detectors.copies import find_groups, unit_of_length
 from strays.detectors.estimator import clone
 from strays.detectors.sampling import evenly
 from strays.encoders import Encoder, Progress
+from strays.encoders.low_rank import LowRankUpdates
 from strays.errors import DataError, StraysWarning, UsageError
 from strays.model.calibration import MOST_KEPT
 from strays.model.form import MOST_COUNTED, FormReader, text_hashes
@@ -143,34 +144,36 @@ def make_detector(asked: str | Detector, random_state: int | None, form_columns:
     return detector
 
 
-def hold_out(y: np.ndarray, share: float | None, random_state: int | None) -> np.ndarray:
-    """The presumed normal rows to hold out once for all, a `share` of them, or a usual one."""
-    return _held_out_of(np.flatnonzero(y >= 0), y, share, random_state)
+def hold_out(
+    y: np.ndarray, share: float | None, random_state: int | None, unseen: np.ndarray | None = None
+) -> np.ndarray:
+    """The presumed normal rows to hold out once for all, a `share` of them, or a usual one.
+
+    Where only some are `unseen`, at most half of these, so that the detector learns from them, too.
+    """
+    normals = np.random.default_rng(random_state).permutation(np.flatnonzero(y >= 0))
+    wanted = max(1, math.floor((share or HELD_OUT) * len(normals)))
+    if unseen is not None:
+        normals = normals[unseen[normals]]
+        wanted = min(wanted, len(normals) // 2)
+    return normals[: min(wanted, int((y >= 0).sum()) - 2, MOST_KEPT)]
 
 
-def hold_out_unseen(
-    encoder: Encoder, texts: Sequence[str], y: np.ndarray, share: float | None, random_state: int | None
-) -> np.ndarray | None:
-    """The rows to hold out where an encoder was tuned before, on some of these texts: others. None where it was not."""
+def unseen_by(encoder: Encoder, texts: Sequence[str], y: np.ndarray) -> np.ndarray | None:
+    """Which texts an encoder that was tuned before has not learnt from; None where it has learnt from none of them, or
+    from so many that p-values cannot rest on the others.
+    """
     updates = getattr(encoder, "updates", None)
-    if updates is None or not len(updates.learnt_from):
+    if not isinstance(updates, LowRankUpdates):
         return None
-    seen = np.isin(text_hashes(texts), updates.learnt_from)
-    if not seen.any():
-        return None
-    unseen = np.flatnonzero(~seen & (y >= 0))
-    if len(unseen) < FEWEST_UNSEEN:
-        said = f"the encoder has learnt from all but {len(unseen)} of these texts that are not known anomalies"
-        remedy = "p-values, which rest on texts it knows, will be too low. Tune it anew on all labels"
+    unseen = ~np.isin(text_hashes(texts), updates.learnt_from)
+    n_new = int((unseen & (y >= 0)).sum())
+    if n_new < FEWEST_UNSEEN:
+        said = f"the encoder was tuned on these texts, of which fewer than {FEWEST_UNSEEN} normal ones are new to it"
+        remedy = "expect more false alarms than promised. Fit with the encoder as it was, or add texts"
         warnings.warn(StraysWarning(f"{said}; {remedy}"), stacklevel=3)
         return None
-    return _held_out_of(unseen, y, share, random_state)
-
-
-def _held_out_of(rows: np.ndarray, y: np.ndarray, share: float | None, random_state: int | None) -> np.ndarray:
-    n_normal = int((y >= 0).sum())
-    wanted = math.floor((share or HELD_OUT) * n_normal)
-    return np.random.default_rng(random_state).permutation(rows)[: min(max(1, wanted), n_normal - 2, MOST_KEPT)]
+    return None if unseen.all() else unseen
 
 
 def fit_and_hold_out(
@@ -182,16 +185,18 @@ def fit_and_hold_out(
     progress: Progress | None = None,
     *,
     held_out: np.ndarray | None = None,
+    unseen: np.ndarray | None = None,
 ) -> Fitted:
     """Fit a detector on rows and labels. `share` of the presumed normal rows is held out; None: what suits.
 
-    Or the rows `held_out`, where X depends on the others. `progress` is called with (fits done, fits in all), also
-    before the first.
+    Or the rows `held_out`, where X depends on the others; or of the rows `unseen` alone, where X depends on the others
+    already. `progress` is called with (fits done, fits in all), also before the first.
     """
     tell = progress or (lambda done, total: None)
     normals = np.random.default_rng(random_state).permutation(np.flatnonzero(y >= 0))
     in_folds = share is None and held_out is None and detector.comparable_fits
     if in_folds and len(normals) <= MOST_IN_FOLDS:
+        normals = normals if unseen is None else normals[unseen[normals]]
         folds = _folds(X[:, : X.shape[1] - detector.n_form], normals, 10 if len(normals) <= MOST_IN_FOLDS // 4 else 5)
         in_turn = []
         for i, fold in enumerate(folds):
@@ -201,7 +206,7 @@ def fit_and_hold_out(
         fitted = detector.fit(X, y)
         return Fitted(fitted, np.concatenate(folds), np.concatenate(in_turn), len(folds), fitted.left_out_scores)
     tell(0, 1)
-    once = hold_out(y, share, random_state) if held_out is None else held_out
+    once = hold_out(y, share, random_state, unseen) if held_out is None else held_out
     fitted = _fit_without(detector, X, y, once)
     left_out = fitted.left_out_scores and held_out is None
     return Fitted(fitted, once, fitted.anomaly_score(X[once]), 0, left_out)

@@ -166,7 +166,7 @@ class TextOutlierDetector(Calibrated, Estimator):
         with few_threads(len(X)):  # small products, which threads would only wait for
             once, X = once.with_classes(X)
             form = fitting.read_form(once.texts, X, once.y) if detector.n_form else None
-        tuning, held_out = None, fitting.hold_out_unseen(encoder, once.texts, once.y, self.held_out, self.random_state)
+        tuning, held_out, unseen = None, None, fitting.unseen_by(encoder, once.texts, once.y)
         if self.tune:
             rows, options = with_form(form, once.texts, X), (self.held_out, self.random_state, tune_progress)
             encoder, tuning, held_out = tune_encoder(encoder, detector, once.texts, rows, once.y, *options)
@@ -174,7 +174,14 @@ class TextOutlierDetector(Calibrated, Estimator):
         with few_threads(len(X)):
             rows = with_form(form, once.texts, X)
             found = fitting.fit_and_hold_out(
-                detector, rows, once.y, self.held_out, self.random_state, fit_progress, held_out=held_out
+                detector,
+                rows,
+                once.y,
+                self.held_out,
+                self.random_state,
+                fit_progress,
+                held_out=held_out,
+                unseen=unseen,
             )
             scores = found.detector.anomaly_score(rows)
         # All at the end: a fit that is stopped leaves the model as it was.
@@ -243,7 +250,7 @@ class TextOutlierDetector(Calibrated, Estimator):
             return X, scores
 
         known = self.calibration_, self.threshold_, self.examples_, self._normal_parts()
-        options: dict[str, Any] = {"n_neighbours": n_neighbours, "unusual_form": self._scorer.unusual_forms}
+        options: dict[str, Any] = {"n_neighbours": n_neighbours, "unusual_forms": self._scorer.unusual_forms}
         return explain_texts(check_texts(texts), embed_and_score, *known, **options)
 
     def info(self) -> dict[str, Any]:

@@ -27,16 +27,23 @@ class TextScorer:
 
     def scores(self, texts: Sequence[str], X: np.ndarray) -> np.ndarray:
         """The scores of texts with embeddings X."""
-        return self._scores(X, self.form.columns(texts) if self.form else np.empty((len(X), 0)))
+        return self._scores(X, self._form(texts))
 
     def part_scores(self, X: np.ndarray) -> np.ndarray:
         """The scores of parts of texts, whose form does not count, from their embeddings."""
         return self._scores(X, np.tile(self.detector.usual_form, (len(X), 1)))
 
-    def unusual_forms(self, texts: Sequence[str], X: np.ndarray) -> list[UnusualForm]:
+    def unusual_forms(self, texts: Sequence[str]) -> list[UnusualForm]:
         """What the form of each text adds to its score."""
-        shares, low = self.detector.form_shares(self.rows(texts, X))
+        shares, low = self.detector.form_shares(self._form(texts))
         return list(map(UnusualForm.of, shares, low))
+
+    def form_amounts(self, texts: Sequence[str]) -> np.ndarray | None:
+        """How much the form of each text adds to its score; None where it does not count."""
+        return self.detector.form_shares(self._form(texts))[0].sum(axis=1) if self.form else None
+
+    def _form(self, texts: Sequence[str]) -> np.ndarray:
+        return self.form.columns(texts) if self.form else np.empty((len(texts), 0))
 
     def _scores(self, X: np.ndarray, form: np.ndarray) -> np.ndarray:
         """Computed on the GPU that the embeddings X come from, if any."""

@@ -6,8 +6,9 @@ reports a result or a method, say. Where anomalies are known, its upper layers c
 
 So half of the texts and labels tune it first, and the other half judge: the model's own detector, fitted on the first
 half, ranks the known anomalies of the second among the presumed normal texts, with none of the tuning, a half of it,
-and all of it. Then the halves change places. What ranks them best is then learnt from all, unless that is hardly better
-than nothing or may be chance: then nothing is. The texts that p-values rest on have no part in any of this.
+and all of it. Then the halves change places; where few anomalies are known, once more with other halves. What ranks
+them best is then learnt from all, unless that is hardly better than nothing or may be chance: then nothing is. The
+texts that p-values rest on have no part in any of this.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ SHARES, LEAST_GAIN, SURE = (0.5, 1.0), 0.01, 1.5
 # Few known anomalies are learnt in few steps: so many times the root of their number, and so many at most. A step sees
 # so many presumed normal texts, and as many known anomalies. Chosen on dev splits; see benchmarks/LOG.md.
 STEPS_OF_ONE, MOST_STEPS, HALF_BATCH = 7, 120, 16
+# Up to so many known anomalies, halves are drawn twice.
+FEW_KNOWN = 150
 # For an estimate of the time: how often a model's layers are passed through by a token of every text, and of a text of
 # a step, and what a core can do.
 TO_LOOK_AT, TO_LEARN, CHARACTERS_OF_TOKEN, OPERATIONS_PER_SECOND = 3, 2, 4.5, 7e10
@@ -107,6 +110,11 @@ def steps_for(n_known: int) -> int:
     return min(MOST_STEPS, round(STEPS_OF_ONE * math.sqrt(n_known)))
 
 
+def rounds_for(n_known: int) -> int:
+    """How often the texts are cut into halves to judge by."""
+    return 2 if n_known <= FEW_KNOWN else 1
+
+
 def seconds_to_tune(encoder: Encoder, texts: Sequence[str], n_known: int) -> float:
     """About how long the encoder would be tuned on some of these texts, on the processor."""
     from strays.encoders.runtimes.base import usable_cores
@@ -114,8 +122,9 @@ def seconds_to_tune(encoder: Encoder, texts: Sequence[str], n_known: int) -> flo
     config = require_transformer(encoder).config
     tokens = min(LONGEST, 2 + sum(map(len, texts)) / (CHARACTERS_OF_TOKEN * len(texts)))
     n_known = min(n_known, MOST_KNOWN)
-    learnt = (2 * steps_for(n_known // 2) + steps_for(n_known)) * 2 * HALF_BATCH
-    passes = TO_LEARN * learnt + TO_LOOK_AT * min(len(texts), MOST_NORMAL + MOST_KNOWN)
+    rounds = rounds_for(n_known)
+    learnt = (2 * rounds * steps_for(n_known // 2) + steps_for(n_known)) * 2 * HALF_BATCH
+    passes = TO_LEARN * learnt + TO_LOOK_AT * rounds * min(len(texts), MOST_NORMAL + MOST_KNOWN)
     operations = 24 * tokens * passes * config.num_hidden_layers * config.hidden_size**2
     return operations / (OPERATIONS_PER_SECOND * usable_cores())
 
@@ -149,19 +158,18 @@ def tune_encoder(
     rest = np.setdiff1d(np.arange(len(y)), held_out)
     normal, known = evenly(rest[y[rest] >= 0], MOST_NORMAL), evenly(rest[y[rest] < 0], MOST_KNOWN)
     used = np.r_[normal, known]
-    tell = _Stages(progress, 6)
+    rounds = rounds_for(len(known))
+    tell = _Stages(progress, 2 + 4 * rounds)
     ids = [_cut(of_text) for of_text in trainable.token_ids([texts[i] for i in used.tolist()])]
     rng = np.random.default_rng(random_state)
-    half = np.empty(len(used), dtype=int)
-    for part in (np.arange(len(normal)), len(normal) + np.arange(len(known))):
-        half[rng.permutation(part)] = np.arange(len(part)) % 2
+    halves = [_halves(len(normal), len(known), rng) for _ in range(rounds)]
     bert = trainable.trainable()
     with running(trainable.folder):
         states = bert.lower(ids, tell.next())
         X = bert.embedded(states, 0.0)
         form = rows[used][:, X.shape[1] :]
         work = _Work(bert, states, X, form, y[used], detector, int(rng.integers(2**31)))
-        above = np.vstack([work.judged(np.flatnonzero(half == i), np.flatnonzero(half != i), tell) for i in (0, 1)])
+        above = np.mean([work.judged_in_turn(half, tell) for half in halves], axis=0)
         used_share, mean = chosen(above), (100 * above.mean(axis=0)).round(2).tolist()
         auc_tuned = mean[1 + SHARES.index(used_share)] if used_share else max(mean[1:])
         found = TuningResult(len(normal), len(known), used_share, mean[0], auc_tuned)
@@ -204,6 +212,14 @@ class _Work:
         tune(self.bert, self.states, normal, known, steps=steps, half_batch=HALF_BATCH, seed=seed, progress=progress)
         return self.bert.updates()
 
+    def judged_in_turn(self, half: np.ndarray, tell: _Stages) -> np.ndarray:
+        """What share of the normal texts each known one ranks above, as `judged` by the half it is not in."""
+        above = np.empty((len(half), 1 + len(SHARES)))
+        for i in (0, 1):
+            by = np.flatnonzero(half != i)
+            above[by[self.y[by] < 0]] = self.judged(np.flatnonzero(half == i), by, tell)
+        return above[self.y < 0]
+
     def judged(self, of: np.ndarray, by: np.ndarray, tell: _Stages) -> np.ndarray:
         """What share of the normal texts among `by` each known one ranks above (known ones, 1 + SHARES): without what
         is learnt from `of`, and with SHARES of it.
@@ -241,6 +257,14 @@ class _Stages:
                 self._progress(round(100 * (at + done / total)), 100 * self._n)
 
         return tell
+
+
+def _halves(n_normal: int, n_known: int, rng: np.random.Generator) -> np.ndarray:
+    """The half, 0 or 1, of normal texts and of the known anomalies behind them, each cut in two at random."""
+    half = np.empty(n_normal + n_known, dtype=int)
+    for part in (np.arange(n_normal), n_normal + np.arange(n_known)):
+        half[rng.permutation(part)] = np.arange(len(part)) % 2
+    return half
 
 
 def _cut(ids: list[int]) -> list[int]:

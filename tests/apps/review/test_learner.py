@@ -11,6 +11,9 @@ from strays import TextOutlierDetector
 from strays.apps.review.learner import MEMORY, Learner
 from strays.detectors import AutoDetector
 from strays.detectors.base import FOUND
+from strays.encoders.low_rank import LowRankUpdates
+from strays.model.form import text_hashes
+from tests.apps.review.conftest import make_desk, queue
 from tests.conftest import HashEncoder, farm_texts
 
 STRAYS = [f"{thing} prices rise in {town}" for thing in ("oil", "gold", "wheat") for town in ("Rome", "Oslo", "Lima")]
@@ -39,6 +42,36 @@ def test_what_was_judged_changes_the_ranking_of_its_like() -> None:
     assert roofs_above_gardens(after.anomaly_score) > roofs_above_gardens(before.anomaly_score) + 0.15
     for ranking in (before, after):
         assert len(ranking.anomaly_score) == len(ranking.p_value) == len(ranking.flagged) == len(texts)
+
+
+def test_how_unusual_the_form_of_each_text_is(corpus: list[str]) -> None:
+    texts, none = [*corpus, "$$$ 999 !!! $$$ 777 !!!"], [None] * (len(corpus) + 1)
+    form = learner(texts).learn(none).unusual_form
+    assert form is not None
+    assert (len(form), form.argmax()) == (len(texts), len(texts) - 1)
+    assert learner(texts, detector="centroid").learn(none).unusual_form is None
+
+
+def test_questions_know_the_form(corpus: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strays.apps.review.questions.PRIOR", {"odd": (1, 999), "group": (999, 1)})
+    monkeypatch.setattr("strays.apps.review.questions.POOL_SHARE", 1)
+    texts = [*corpus, *(f"!!! $$$ {i}{i} $$$ !!!" for i in range(30))]
+    desk = make_desk(tmp_path / "forms.strays", texts, quick=False)
+    assert queue(desk, "a", 1)["items"][0]["why"]["kind"] == "group"
+
+
+def test_verdicts_move_their_like_with_an_encoder_that_was_tuned_on_the_base_s_texts() -> None:
+    """P-values rest on texts that are new to the encoder; these are learnt from all the same."""
+    texts, others = farm_texts(128), farm_texts(384)[128:]
+    encoder = HashEncoder()
+    encoder.updates = LowRankUpdates({}, text_hashes(others[:200]))  # type: ignore[attr-defined]
+    base = TextOutlierDetector(encoder).fit(others, ["anomaly"] * 5 + [None] * 251)
+    labels = ["normal"] * 40 + [None] * 88
+    model = Learner(texts, encoder.encode(texts), encoder, base=base).learn(labels).model
+    rows = model.detector_.rows_  # type: ignore[attr-defined]
+    assert all((rows == encoder.encode([text])).all(axis=1).any() for text in texts[:40])
+    assert model.summary_.n_held_out == 128 + 56
+    assert model.summary_.n_folds
 
 
 def test_no_text_is_encoded_again(corpus: list[str]) -> None:

@@ -63,16 +63,18 @@ def test_different_looks_among_the_oddest_alone(monkeypatch: pytest.MonkeyPatch)
     assert found[2].why == "odd"  # none of the pool was left
 
 
-def test_a_group_is_a_close_one_of_unusual_form_that_nothing_judged_is_part_of() -> None:
+def test_a_group_is_a_close_one_of_unusual_form_that_nothing_judged_is_part_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "POOL_SHARE", 1 / 2)
     rng = np.random.default_rng(0)
-    X = 9 * rng.normal(size=(300, 8))
-    closest, close, usual = np.arange(15), np.arange(20, 35), np.arange(40, 60)
-    for group, width in ((closest, 0.1), (close, 0.2), (usual, 0.01)):
-        X[group] = X[group[0]] + width * rng.normal(size=(len(group), 8))
-    form = np.where(np.isin(np.arange(300), usual), 0.0, rng.random(300))
-    form[closest] += 1
-    form[close] += 1
-    scores, y = rng.normal(size=300), np.zeros(300, dtype=int)
+    X = rng.normal(size=(600, 64))
+    closest, close, usual, judged = np.arange(12), np.arange(20, 32), np.arange(40, 60), np.arange(400, 500)
+    for group, width in ((closest, 0.2), (close, 0.3), (usual, 0.01)):
+        X[group] = X[group[0]] + width * rng.normal(size=(len(group), 64))
+    form = rng.random(600)
+    form[usual] -= 1
+    form[np.r_[closest, close]] += 1
+    scores, y = rng.normal(size=600), np.zeros(600, dtype=int)
+    y[judged] = 1
     found = ask(scores, y, 3, always("group"), X=X, form=form)
     assert [question.why for question in found[:2]] == ["group"] * 2
     assert [found[0].place in closest, found[1].place in close] == [True, True]

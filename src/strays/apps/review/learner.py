@@ -16,7 +16,7 @@ from strays.model import TextOutlierDetector
 from strays.model.calibration import DEFAULT_THRESHOLD
 from strays.model.examples import Examples
 from strays.model.labels import WORD
-from strays.model.text_scorer import with_form
+from strays.model.text_scorer import TextScorer
 
 # Rows the default detector compares with at the desk: half of what it takes elsewhere, so that refits are quick.
 MEMORY = 2048
@@ -114,9 +114,8 @@ class Learner:
         return model.fit(texts, labels, searched=searched, embeddings=X, threshold=DEFAULT_THRESHOLD)
 
     def _ranked(self, model: TextOutlierDetector, scores: np.ndarray, n_labels: int, start: float) -> Ranking:
-        judged, form = model.flag(scores), None
-        if model.form_ is not None:
-            form = model.detector_.form_shares(with_form(model.form_, self.texts, self.X))[0].sum(axis=1)
+        judged = model.flag(scores)
+        form = TextScorer(model.detector_, model.encoder_, model.form_).form_amounts(self.texts)
         return Ranking(model, scores, judged.p_value, judged.flagged, form, n_labels, time.perf_counter() - start)
 
 

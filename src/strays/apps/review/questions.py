@@ -43,8 +43,9 @@ HALF_LIFE = 40
 # `different` looks among this many of the oddest open texts, and this share of all; away from at most this many judged
 # ones.
 POOL, POOL_SHARE, MOST_JUDGED = 500, 1 / 7, 2000
-# How closely a text lies in a group is told by so many neighbours; a judged text among so many is one of the group.
-N_ALIKE, N_GROUP = 5, 20
+# How closely a text lies in a group is told by so many neighbours. A judged text is one of the group if it would be
+# among so many, and its squared distance is at most so many times the mean one of the former.
+N_ALIKE, N_GROUP, REACH = 5, 20, 2.0
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,8 @@ class _Groups(_Away):
             squares = squared_distances(X[candidates], X[candidates])
             np.fill_diagonal(squares, np.inf)
             nearest = np.partition(squares, (N_ALIKE - 1, N_GROUP - 1), axis=1)
-            self.width, self.reach = nearest[:, :N_ALIKE].mean(axis=1), nearest[:, N_GROUP - 1]
+            self.width = nearest[:, :N_ALIKE].mean(axis=1)
+            self.reach = np.minimum(nearest[:, N_GROUP - 1], REACH * self.width)
 
     def closest(self) -> int | None:
         """The candidate in the closest group that nothing judged is part of; None where there is none."""
