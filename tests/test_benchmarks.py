@@ -500,8 +500,8 @@ def test_a_choice_without_form_is_the_detector_without_form() -> None:
     measured = list(no_labels.measure(cell))
     assert [row["ranked"] for row in measured] == ["other kinds", "the pile"]
     choices = list(no_labels.with_constants(cell))
-    in_use = [pair for pair in choices if pair[0]["AGREEMENT"] == mixture.AGREEMENT]
-    none = [found for constants, found in in_use if constants["RARITY"] == constants["TAIL"] == 0]
+    in_use = {name: getattr(mixture, name) for name in ("MOST_SECOND", "AGREEMENT")} | {"RARITY": 0, "TAIL": 0}
+    none = [found for constants, found in choices if in_use.items() <= constants.items()]
     assert none
     for found in none:
         assert [row["auc"] for row in found] == [row["auc_meaning"] for row in measured]

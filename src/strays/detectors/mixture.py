@@ -12,12 +12,14 @@ so that one known anomaly moves the weights a little and a hundred leave nearly 
 "Aggregation by Exponential Weighting", 2008). Without known anomalies a is A, which depends on how far the distances
 agree. With r the correlation of b_1 and b_2 over the normals,
 
-    A = (r - LEAST) / (MOST - LEAST), at least 0 and at most 1,     LEAST, MOST = AGREEMENT
+    A = 1/2 min(max((r - LEAST) / (MOST - LEAST), 0), 1),     LEAST, MOST = AGREEMENT
 
 Where normals are of one sort, what is far from the nearest of them is far from the middle, too, and the second distance
 sees through anomalies that have one another for neighbours. Where normals are of several sorts, what lies between these
-would look normal to it. Known anomalies may count differently (found_by_search.py): AUC(M) is a
-weighted mean then, and m the number of equal ones that would say as much, (sum of weights)^2 / sum of their squares.
+would look normal to it.
+
+Known anomalies may count differently (found_by_search.py): AUC(M) is a weighted mean then, and m the number of equal
+ones that would say as much, (sum of weights)^2 / sum of their squares.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ SECOND_DISTANCE = (0.0, 0.0625, 0.25, 1.0, 4.0, 16.0)
 SECOND_HEAD = (0.1, 0.3, 1.0, 3.0, 10.0)
 HEADS = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 FORM = (0.0, 0.25, 1.0, 4.0)
-PREFERRED, AGREEMENT = 0.5, (0.5, 0.7)
+PREFERRED, MOST_SECOND, AGREEMENT = 0.5, 0.5, (0.5, 0.7)
 TEMPERATURE = 4.0
 PRIOR = 3.0
 # Features are of about unit size; a variance below this is that of two or three rows, or of rounding.
@@ -72,12 +74,12 @@ def second_distance(covariance: np.ndarray) -> float:
     """A, from the covariance of the features of normals.
 
     >>> round(second_distance(np.array([[1.0, 1.2], [1.2, 4.0]])), 6)
-    0.5
+    0.25
     """
     spread = np.sqrt(covariance[0, 0] * covariance[1, 1])
     agreement = covariance[0, 1] / spread if spread > VARIES else 0.0
     least, most = AGREEMENT
-    return float(np.clip((agreement - least) / (most - least), 0, 1))
+    return MOST_SECOND * float(np.clip((agreement - least) / (most - least), 0, 1))
 
 
 def mix(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray | None = None) -> Mixture:
