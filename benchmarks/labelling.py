@@ -36,7 +36,7 @@ from strays.studies.protocol import LabelledRows, pile
 from strays.studies.rows import Row, RowFile
 
 CUT_MAILS = "email-160"
-CORPORA = ("5.2-ag", "5.2-rct", "5.2-yelp", "newsgroups", "banking", CUT_MAILS)
+CORPORA = ("5.2-ag", "5.2-rct", "5.2-yelp", "newsgroups", "banking")
 WAYS = ("fixed", "oddest", "desk")
 SHARE, VERDICTS, EVERY = 0.02, 200, 5
 LOOKS = (50, 100, 150, 200)
