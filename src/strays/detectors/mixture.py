@@ -10,9 +10,9 @@ average all mixtures:
 
 so that one known anomaly moves the weights a little and a hundred leave nearly the best mixture (Dalalyan and Tsybakov,
 "Aggregation by Exponential Weighting", 2008). Without known anomalies a is A, which depends on how far the distances
-agree. With r the correlation of b_1 and b_2 over the normals,
+agree. With r the correlation of b_1 and b_2 over n normals, which falls as these lie closer,
 
-    A = 1/2 min(max((r - LEAST) / (MOST - LEAST), 0), 1),     LEAST, MOST = AGREEMENT
+    A = 1/2 min(max((r + FALL log(n / 1000) - LEAST) / (MOST - LEAST), 0), 1),     LEAST, MOST = AGREEMENT
 
 Where normals are of one sort, what is far from the nearest of them is far from the middle, too, and the second distance
 sees through anomalies that have one another for neighbours. Where normals are of several sorts, what lies between these
@@ -35,7 +35,7 @@ SECOND_DISTANCE = (0.0, 0.0625, 0.25, 1.0, 4.0, 16.0)
 SECOND_HEAD = (0.1, 0.3, 1.0, 3.0, 10.0)
 HEADS = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 FORM = (0.0, 0.25, 1.0, 4.0)
-PREFERRED, MOST_SECOND, AGREEMENT = 0.5, 0.5, (0.5, 0.7)
+PREFERRED, MOST_SECOND, AGREEMENT, FALL = 0.5, 0.5, (0.5, 0.7), 0.07
 TEMPERATURE = 4.0
 PRIOR = 3.0
 # Features are of about unit size; a variance below this is that of two or three rows, or of rounding.
@@ -65,19 +65,19 @@ def with_bounded_heads(features: np.ndarray) -> np.ndarray:
 def distances_alone(normals: np.ndarray) -> np.ndarray:
     """The weights where no anomaly is known: b_1 + A b_2, scaled, and f."""
     covariance = np.cov(normals, rowvar=False)
-    b = _scaled(np.array([1, second_distance(covariance), 0, 0, 0, 0, 0]), covariance)
+    b = _scaled(np.array([1, second_distance(covariance, len(normals)), 0, 0, 0, 0, 0]), covariance)
     b[-1] = 1
     return b
 
 
-def second_distance(covariance: np.ndarray) -> float:
-    """A, from the covariance of the features of normals.
+def second_distance(covariance: np.ndarray, n: int) -> float:
+    """A, from the covariance of the features of n normals.
 
-    >>> round(second_distance(np.array([[1.0, 1.2], [1.2, 4.0]])), 6)
+    >>> round(second_distance(np.array([[1.0, 1.2], [1.2, 4.0]]), 1000), 6)
     0.25
     """
     spread = np.sqrt(covariance[0, 0] * covariance[1, 1])
-    agreement = covariance[0, 1] / spread if spread > VARIES else 0.0
+    agreement = covariance[0, 1] / spread + FALL * np.log(n / 1000) if spread > VARIES else 0.0
     least, most = AGREEMENT
     return MOST_SECOND * float(np.clip((agreement - least) / (most - least), 0, 1))
 
@@ -90,7 +90,8 @@ def mix(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray | None = 
     counts = np.ones(len(anomalies)) if counts is None else counts
     covariance = np.cov(normals, rowvar=False)
     forms = FORM if np.ptp(np.r_[normals[:, -1], anomalies[:, -1]]) else (1.0,)
-    candidates, penalties = zip(*_candidates(covariance, forms), strict=True)
+    preferred = second_distance(covariance, len(normals))
+    candidates, penalties = zip(*_candidates(covariance, forms, preferred), strict=True)
     V = np.array(candidates)  # (mixtures, features)
     ranked = normals[np.linspace(0, len(normals) - 1, min(len(normals), NORMALS_RANKED)).astype(int)]
     auc = _auc(V @ ranked.T, V @ anomalies.T, counts)
@@ -104,9 +105,8 @@ def mix(normals: np.ndarray, anomalies: np.ndarray, counts: np.ndarray | None = 
     return Mixture(weights, auc, auc_of_distances)
 
 
-def _candidates(covariance: np.ndarray, forms: Sequence[float]) -> Iterator[tuple[np.ndarray, float]]:
-    """Every mixture's weights with its penalty; `forms` are the values of c."""
-    preferred = second_distance(covariance)
+def _candidates(covariance: np.ndarray, forms: Sequence[float], preferred: float) -> Iterator[tuple[np.ndarray, float]]:
+    """Every mixture's weights with its penalty; `forms` are the values of c, and `preferred` is the likeliest a."""
     for a, c in product(SECOND_DISTANCE, forms):
         b = _scaled(np.array([1, a, 0, 0, 0, 0, 0]), covariance)
         b[-1] = c
