@@ -67,8 +67,8 @@ def always(share: float) -> tuple[float, float]:
 GRID: dict[str, tuple[ModuleType, tuple[Any, ...]]] = {
     "MOST_SECOND": (mixture, (0.5, 1.0)),
     "AGREEMENT": (mixture, (always(1e-6), always(0.5), always(1), (0.4, 0.8), (0.5, 0.7), (0.5, 0.9))),
-    "RARITY": (form_part, (0.0, 0.5, 0.75)),
-    "TAIL": (form_part, (0.0, 0.4, 0.6)),
+    "RARITY": (form_part, (0.0, 0.5)),
+    "TAIL": (form_part, (0.0, 0.4)),
     "MANY": (form_part, (0.001, 90.0)),
 }
 WEIGHTS = {"auc": 1.0, "ap": 0.25, "damaged": 0.125}

@@ -168,21 +168,13 @@ class TextOutlierDetector(Calibrated, Estimator):
             form = fitting.read_form(once.texts, X, once.y) if detector.n_form else None
         tuning, held_out, unseen = None, None, fitting.unseen_by(encoder, once.texts, once.y)
         if self.tune:
-            rows, options = with_form(form, once.texts, X), (self.held_out, self.random_state, tune_progress)
-            encoder, tuning, held_out = tune_encoder(encoder, detector, once.texts, rows, once.y, *options)
+            rows, how = with_form(form, once.texts, X), (self.held_out, self.random_state, tune_progress)
+            encoder, tuning, held_out = tune_encoder(encoder, detector, once.texts, rows, once.y, *how)
             X = X if held_out is None else embed(encoder, once.texts, progress)
         with few_threads(len(X)):
             rows = with_form(form, once.texts, X)
-            found = fitting.fit_and_hold_out(
-                detector,
-                rows,
-                once.y,
-                self.held_out,
-                self.random_state,
-                fit_progress,
-                held_out=held_out,
-                unseen=unseen,
-            )
+            how = (self.held_out, self.random_state, fit_progress)
+            found = fitting.fit_and_hold_out(detector, rows, once.y, *how, held_out=held_out, unseen=unseen)
             scores = found.detector.anomaly_score(rows)
         # All at the end: a fit that is stopped leaves the model as it was.
         self.encoder_identity_, self._normal_parts_found = None, None
