@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,9 @@ def test_a_model_fitted_with_a_tuned_encoder_has_p_values_from_texts_that_it_has
         TextOutlierDetector(encoder).fit(np.array(texts)[known].tolist(), np.array(labels)[known].tolist())
     others = [f"{text} today" for text in texts]
     assert TextOutlierDetector(encoder).fit(others, labels).summary_.n_folds
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "the encoder was tuned on these texts")
+        assert TextOutlierDetector(encoder).fit(others[-19:]).summary_.n_folds  # few, but all are new to it
 
 
 def noting(real: Callable[..., Any], seen: set[str]) -> Callable[..., Any]:
@@ -282,6 +286,9 @@ def test_what_a_model_says_of_its_tuning_is_checked(tiny_bert: Path, tmp_path: P
         save_folder(tmp_path / "damaged", config | {"tuning": config["tuning"] | wrong}, arrays)
         with pytest.raises(ModelError, match=r"tuning|further"):
             TextOutlierDetector.load(tmp_path / "damaged", cache=False)
+    save_folder(tmp_path / "damaged", config, {k: a for k, a in arrays.items() if k != "tuning/learnt_from"})
+    with pytest.raises(ModelError, match=r"damaged: an update of the encoder.*; fit it again"):
+        TextOutlierDetector.load(tmp_path / "damaged", cache=False)
     name = next(name for name in arrays if name.startswith("tuning/down/"))
     save_folder(tmp_path / "damaged", config, arrays | {name: arrays[name][:, :-1]})
     damaged = TextOutlierDetector.load(tmp_path / "damaged", cache=False)

@@ -167,13 +167,14 @@ def unseen_by(encoder: Encoder, texts: Sequence[str], y: np.ndarray) -> np.ndarr
     if not isinstance(updates, LowRankUpdates):
         return None
     unseen = ~np.isin(text_hashes(texts), updates.learnt_from)
-    n_new = int((unseen & (y >= 0)).sum())
-    if n_new < FEWEST_UNSEEN:
+    if unseen.all():
+        return None
+    if (unseen & (y >= 0)).sum() < FEWEST_UNSEEN:
         said = f"the encoder was tuned on these texts, of which fewer than {FEWEST_UNSEEN} normal ones are new to it"
         remedy = "expect more false alarms than promised. Fit with the encoder as it was, or add texts"
         warnings.warn(StraysWarning(f"{said}; {remedy}"), stacklevel=3)
         return None
-    return None if unseen.all() else unseen
+    return unseen
 
 
 def fit_and_hold_out(

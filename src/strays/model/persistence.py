@@ -19,7 +19,7 @@ from strays.encoders import Encoder, Fetch, LoadedEncoder, load_encoder
 from strays.encoders.identity import EncoderIdentity
 from strays.encoders.low_rank import LowRankUpdates
 from strays.encoders.settings import EncoderSettings, whole_number
-from strays.errors import ModelError
+from strays.errors import LoadingError, ModelError
 from strays.model.calibration import Calibration, Threshold, threshold
 from strays.model.cascade import Cascade
 from strays.model.examples import Examples
@@ -94,7 +94,10 @@ def load_state(
             updated = getattr(encoder, "updated", None)
             if updated is None:
                 raise ModelError("its encoder is tuned, and only updates of it are saved; load it without encoder=...")
-            encoder = updated(LowRankUpdates.from_arrays(learnt))
+            try:
+                encoder = updated(LowRankUpdates.from_arrays(learnt))
+            except LoadingError as error:
+                raise ModelError(f"{error}; fit it again") from error
         detector.set_state(fitted)
         return ModelState(
             encoder_=encoder,
