@@ -23,6 +23,21 @@ def test_bounded_heads_are_beside_the_features() -> None:
     assert out.tolist() == [[1, 2, -3, 4, 0, 4, 5]]
 
 
+def test_the_second_distance_counts_as_far_as_the_two_agree() -> None:
+    def weight(agreement: float, n: int = 1000) -> float:
+        covariance = np.eye(mixture.N_FEATURES)
+        covariance[0, 1] = covariance[1, 0] = agreement
+        return mixture.second_distance(covariance, n)
+
+    assert [weight(r) for r in (-1.0, 0.5, 0.7, 1.0)] == pytest.approx([0, 0, 0.5, 0.5])
+    assert 0 < weight(0.55) < weight(0.65) < 0.5
+    assert weight(0.6, 250) < weight(0.6) < weight(0.6, 4000)  # with more rows less agreement is to be expected
+    one, _ = features(2000, 0, (0.0,) * 5)
+    assert mixture.distances_alone(one)[1] == 0  # of two distances that have nothing to do with each other
+    one[:, 1] = one[:, 0]
+    assert mixture.distances_alone(one)[1] > 0.2
+
+
 def test_with_much_evidence_the_part_that_tells_wins() -> None:
     for part in range(5):
         shifts = [0.0] * 5
